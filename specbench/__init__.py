@@ -1,0 +1,23 @@
+"""specbench: the speculative-decoding benchmark.
+
+One way through the house, and imports run only along it:
+
+    suite   YAML to a resolved `Suite`
+    plan    `Suite` to a `Plan` of `Trial`s; pure
+    records what was seen, as stored: `RequestRecord`, `Observation`, `TrialRecord`, `RunRecord`
+    store   the results folder
+    dialects    what servers speak: their log, line by line, and their HTTP, event by event
+    datasets, engines   one file each, found by name
+    embedded    our own server in SGLang's dialect, a process of its own: OpenVINO GenAI (real) or a cost model (simulated)
+    execution   the only effects: leases a slot, launches a server, drives load, stores records
+    analysis    records to a `Judgement`; pure
+    render      a `Judgement` to terminal, Markdown and JSON; pure
+    cli     one file a verb
+
+`execution` and `analysis` meet only through records.
+"""
+
+import pkgutil
+
+__path__ = pkgutil.extend_path(__path__, __name__)
+__version__ = "0.1.0"

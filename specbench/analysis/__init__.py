@@ -1,0 +1,92 @@
+"""Records to judgement: pure functions and the values they give. `render` sees only `Judgement`."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from specbench.units import PerSecond, Ratio, Second
+
+Severity = Literal["error", "warning", "note"]
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """A doubt or a fault, with a remedy."""
+
+    code: str
+    severity: Severity
+    variant: str | None = None
+    message: str
+    """One sentence: what is seen."""
+    evidence: str = ""
+    """The numbers behind it."""
+    remedy: str = ""
+    """What to do."""
+
+
+class Quantiles(Struct, frozen=True, kw_only=True):
+    """Of the measured, successful requests of a cell, pooled over its launches."""
+
+    p50_s: Second
+    p99_s: Second
+    count: int
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """One cell of the result: variant × workload × concurrency. None: not measured, never zero."""
+
+    variant: str
+    workload: str
+    concurrency: int
+    launch_count: int
+    request_count: int
+    failed_count: int
+    output_tps: PerSecond | None = None
+    """Output tokens / wall time from the first due to the last done; mean of launches by ratio of totals."""
+    steady_tps: PerSecond | None = None
+    """The same over the window in which the offered concurrency was held."""
+    per_user_tps: PerSecond | None = None
+    """1 / TPOT p50."""
+    speedup_ratio: Ratio | None = None
+    """`output_tps` over the baseline's; None also when arms are not comparable."""
+    accept_length: float | None = None
+    """Pooled: 1 + Σ correct drafts / Σ verify steps. None without speculation or without a count."""
+    accept_source: Literal["requests", "log", "none"] = "none"
+    accept_rate_ratio: Ratio | None = None
+    """(AL - 1) / K, recomputed."""
+    proposed_tokens: int | None = None
+    """K, as the server resolved it."""
+    break_even_length: float | None = None
+    """AL at which this variant's step time would just match the baseline."""
+    ttft: Quantiles | None = None
+    tpot: Quantiles | None = None
+    graph_ratio: Ratio | None = None
+    """Share of decode samples that ran in a CUDA graph; None when the engine does not say."""
+    verdict: str = "unknown"
+    """healthy, slower_than_baseline, dead_drafter, graphs_off, failed, baseline, unknown, …"""
+
+
+class VariantVerdict(Struct, frozen=True, kw_only=True):
+    """The sentence a person reads about a variant."""
+
+    variant: str
+    verdicts: tuple[str, ...]
+    sentence: str
+
+
+class Judgement(Struct, frozen=True, kw_only=True):
+    """All that render sees."""
+
+    suite_name: str
+    run_folder: str
+    baseline: str
+    simulated: bool
+    rehearsal: str | None
+    started_utc: str
+    complete: bool
+    model: str
+    engines: tuple[str, ...]
+    """`sglang 0.5.23`, one an engine."""
+    summaries: tuple[Summary, ...]
+    verdicts: tuple[VariantVerdict, ...]
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()

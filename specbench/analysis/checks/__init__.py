@@ -1,0 +1,1 @@
+"""Doubts about a run, one file each, ending with `CHECK`."""

@@ -1,0 +1,1 @@
+"""argv to exit code: one file a verb."""

@@ -1,0 +1,81 @@
+"""Suite to plan: which launches, in which order, on which slot. Pure."""
+
+import random
+
+from msgspec import Struct
+
+from specbench.suite import Suite, Variant
+from specbench.units import Second
+
+
+class Slot(Struct, frozen=True, kw_only=True):
+    """The GPUs and ports that one server may hold."""
+
+    gpu_ids: tuple[int, ...] = ()
+    """Indices as CUDA counts them; empty on a CPU."""
+    port: int = 0
+    """0 until it is leased: a free one is bound then."""
+    nccl_port: int = 0
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """One variant, launched once: the unit of replication."""
+
+    variant: str
+    launch_index: int
+    """Counts this variant's launches, from 0."""
+    block_index: int
+    order_index: int
+    """Place in the whole plan, from 0."""
+
+    @property
+    def folder(self) -> str:
+        """Name of its folder inside a run."""
+        return f"{self.variant}.launch{self.launch_index}"
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """Everything that `run` will do, before anything is done."""
+
+    suite: Suite
+    trials: tuple[Trial, ...]
+    estimate_s: Second
+    """From the suite's `expected`; only a guess."""
+
+
+def make_plan(suite: Suite) -> Plan:
+    """Blocks of one launch a variant; every second block runs in reverse (ABBA), order seeded inside a pair of blocks.
+
+    The first block keeps the file's order, so that a single launch runs as written.
+    """
+    trials: list[Trial] = []
+    order = list(suite.variants)
+    dice = random.Random(suite.seed)
+    for block_index in range(suite.launches):
+        if block_index and block_index % 2 == 0:
+            dice.shuffle(order)
+        ordered = order if block_index % 2 == 0 else order[::-1]
+        for variant in ordered:
+            trials.append(
+                Trial(
+                    variant=variant.name,
+                    launch_index=block_index,
+                    block_index=block_index,
+                    order_index=len(trials),
+                )
+            )
+    seconds = sum(launch_estimate_s(suite, suite.variant(trial.variant)) for trial in trials)
+    return Plan(suite=suite, trials=tuple(trials), estimate_s=seconds)
+
+
+def launch_estimate_s(suite: Suite, variant: Variant) -> Second:
+    """Start-up plus every level, each stream at the expected rate per user."""
+    del variant  # one guess serves all variants; a measured start-up time would be a better one
+    load_s = sum(
+        -(-workload.level_request_count(concurrency) // concurrency)
+        * workload.max_output_tokens
+        / suite.expected.per_user_tps
+        for workload in suite.workloads
+        for concurrency in workload.concurrency
+    )
+    return suite.expected.startup_s + load_s

@@ -1,0 +1,154 @@
+"""What was seen, as stored. Derived figures never live here: `analysis` computes them again from these."""
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from specbench.plan import Slot, Trial
+from specbench.units import Second
+
+SCHEMA_VERSION = 1
+
+TokenSource = Literal["meta_info", "usage_per_chunk", "usage_at_end", "none"]
+"""Where a response's token counts came from. `none`: the server gave no count, and none is guessed."""
+
+
+class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One request as the client saw it. Times in seconds since the trial began, on one monotonic clock."""
+
+    request_index: int
+    """Order of sending in this launch, warm-up included."""
+    prompt_id: str
+    category: str
+    workload: str
+    concurrency: int
+    """Streams offered in this level."""
+    warmup: bool = False
+    """Sent to warm the server; never counted."""
+    turn_index: int = 0
+    due_s: Second
+    """When the request should have been sent."""
+    sent_s: Second
+    done_s: Second
+    clock: str = "client"
+    """What stamped the chunks: `client` (arrival in our event loop)."""
+    chunk_s: tuple[Second, ...] = ()
+    """Arrival of each chunk that carried text or tokens."""
+    chunk_tokens: tuple[int, ...] = ()
+    """New tokens in each of these chunks; empty when the server gave no count per chunk."""
+    token_source: TokenSource = "none"
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    verify_count: int | None = None
+    """Verify steps that the engine counted for this request."""
+    correct_tokens: int | None = None
+    """Draft tokens accepted; the bonus token is not one."""
+    proposed_tokens: int | None = None
+    accept_histogram: tuple[int, ...] = ()
+    """Index j: verify steps that accepted j draft tokens."""
+    finish_reason: str | None = None
+    output_text: str = ""
+    status_code: int | None = None
+    error: str | None = None
+    """One sentence; None when the request ended well."""
+
+
+class Observation(Struct, frozen=True, kw_only=True):
+    """One thing the server said of itself."""
+
+    at_s: Second
+    """When it was read, in seconds since the trial began."""
+    source: Literal["log", "metrics", "server_info", "telemetry", "client"]
+    name: str
+    """`decode`, `prefill`, `phase`, `warning`, `flush`, … as the engine's grammar names it."""
+    value: Any = None
+    """JSON value; for `decode` the mapping of `dialects.DecodeSample`."""
+
+
+class LevelRecord(Struct, frozen=True, kw_only=True):
+    """One concurrency of one workload, as it was driven."""
+
+    workload: str
+    concurrency: int
+    started_s: Second
+    ended_s: Second
+    request_count: int
+    flushed: bool | None = None
+    """Whether the cache was flushed before; None when the engine can't."""
+
+
+class Phase(Struct, frozen=True, kw_only=True):
+    """A step of the start-up, when it began."""
+
+    name: str
+    at_s: Second
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """Why a launch did not run to its end."""
+
+    kind: str
+    """`died_while_loading`, `startup_timeout`, `died_under_load`, `port_in_use`, `interrupted`, …"""
+    cause: str
+    """One sentence."""
+    log_tail: tuple[str, ...] = ()
+    """The last 20 lines of its log, oldest first."""
+    exit_code: int | None = None
+
+
+class TrialRecord(Struct, frozen=True, kw_only=True):
+    """One launch: `manifest.json`. `complete` is written last; a launch without it was cut off."""
+
+    schema_version: int = SCHEMA_VERSION
+    trial: Trial
+    engine: str
+    engine_version: str | None = None
+    simulated: bool = False
+    rehearsal: str | None = None
+    """How a rehearsal shrank the load, in a sentence; None in a real run."""
+    argv: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    """What was added to the environment."""
+    slot: Slot = Slot()
+    started_utc: str = ""
+    base_url: str = ""
+    phases: tuple[Phase, ...] = ()
+    ready_s: Second | None = None
+    ended_s: Second | None = None
+    levels: tuple[LevelRecord, ...] = ()
+    resolved: dict[str, Any] = field(default_factory=dict)
+    """The server's own word on its arguments (`/server_info`)."""
+    environment: dict[str, Any] = field(default_factory=dict)
+    failure: Failure | None = None
+    complete: bool = False
+
+
+class RunRecord(Struct, frozen=True, kw_only=True):
+    """The run: `run.json`, its plan and environment."""
+
+    schema_version: int = SCHEMA_VERSION
+    suite_name: str
+    suite_path: str
+    suite: dict[str, Any]
+    """The resolved suite, as JSON."""
+    trials: tuple[Trial, ...]
+    started_utc: str
+    ended_utc: str | None = None
+    simulated: bool = False
+    rehearsal: str | None = None
+    specbench_version: str
+    environment: dict[str, Any] = field(default_factory=dict)
+    datasets: dict[str, Any] = field(default_factory=dict)
+    """Per workload: dataset, prompt ids in order, sha256 of the prompts."""
+    complete: bool = False
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """Progress, for whoever watches. Never stored."""
+
+    kind: Literal["launch", "phase", "ready", "level", "request", "launch_done", "failure", "note"]
+    trial: Trial | None = None
+    text: str = ""
+    at_s: Second = 0.0
+    """Since the trial began."""

@@ -1,0 +1,1 @@
+"""A `Judgement` to what a person or a program reads. Pure; the only room with percent and milliseconds."""

@@ -1,0 +1,164 @@
+"""The nouns of a suite file. One word per thing, from YAML to table heading."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from specbench.suite.rehearsal import Rehearsal
+from specbench.units import PerSecond, Second
+
+Method = Literal["eagle", "eagle3", "mtp", "draft_model", "prompt_lookup", "dflash"]
+"""Engine-neutral ways to draft. `draft_model` is SGLang's STANDALONE; `prompt_lookup` its NGRAM."""
+
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,79}$")]
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The target: a local folder, a hub repository, or one of the models that specbench makes itself."""
+
+    path: Annotated[str, Meta(description="Folder, hub repository, or a `specbench:` model of the quickstart")]
+    revision: str | None = None
+
+
+class Drafter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A drafter's checkpoint. `method` states what it was trained as."""
+
+    path: Annotated[str, Meta(description="Folder, hub repository, or a `specbench:` model of the quickstart")]
+    method: Method | None = None
+    revision: str | None = None
+
+
+class Speculation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to speculate, in words that every engine maps to its own flags."""
+
+    method: Method | None = None
+    drafter: Annotated[str | None, Meta(description="A name under `drafters`; none for prompt lookup")] = None
+    draft_tokens: Annotated[
+        int, Meta(ge=2, description="Tokens verified a step, bonus slot included; K = draft_tokens - 1 are proposed")
+    ]
+    steps: Annotated[int | None, Meta(ge=1, description="Draft steps; draft_tokens - 1 when top-k is 1")] = None
+    topk: Annotated[int, Meta(ge=1, description="Branches a draft step")] = 1
+    ngram: Annotated[int | None, Meta(ge=1, description="Prompt lookup: longest n-gram matched")] = None
+
+    @property
+    def steps_count(self) -> int:
+        """Draft steps, stated or implied."""
+        return self.draft_tokens - 1 if self.steps is None else self.steps
+
+    @property
+    def proposed_tokens(self) -> int:
+        """K: tokens proposed a verify step."""
+        return self.draft_tokens - 1
+
+    @property
+    def longest_accept_tokens(self) -> int:
+        """The ceiling of acceptance length: min(K, steps) + 1."""
+        return min(self.proposed_tokens, self.steps_count) + 1
+
+
+class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all variants' servers have in common; a variant may override each."""
+
+    python: Annotated[str | None, Meta(description="Interpreter that launches the engine; may be another venv's")] = None
+    tensor_parallel: Positive = 1
+    args: Annotated[tuple[str | int | float, ...], Meta(description="Engine flags passed through, word by word")] = ()
+    env: dict[str, str | int | float] = field(default_factory=dict)
+    host: str = "127.0.0.1"
+    url: Annotated[str | None, Meta(description="Engine `external`: where it is already served")] = None
+    log: Annotated[str | None, Meta(description="Engine `external`: its log file, read while the load runs")] = None
+    startup_timeout_s: Annotated[float, Meta(gt=0)] = 1800.0
+    stop_grace_s: Annotated[float, Meta(gt=0)] = 20.0
+
+
+class Variant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One server configuration, resolved: nothing is left to inherit."""
+
+    name: Name
+    engine: str
+    speculation: Speculation | None = None
+    cuda_graph: bool | None = None
+    """None leaves it to the engine."""
+    server: Server
+
+
+class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One stream of requests, offered at each concurrency in turn (closed loop)."""
+
+    name: Name
+    dataset: Annotated[str, Meta(description="`builtin`, or `jsonl` with `path`")] = "builtin"
+    path: Annotated[str | None, Meta(description="Dataset `jsonl`: the file")] = None
+    categories: Annotated[tuple[str, ...], Meta(description="Categories to draw prompts from; all when empty")] = ()
+    concurrency: Annotated[tuple[Positive, ...], Meta(min_length=1)] = (1,)
+    request_count: Annotated[Positive | None, Meta(description="Requests a level; 4 a stream when left out")] = None
+    max_output_tokens: Positive = 256
+    temperature: Annotated[float, Meta(ge=0)] = 0.0
+    ignore_eos: bool = False
+    api: Annotated[
+        Literal["chat", "generate"], Meta(description="`chat` applies the server's chat template, `generate` sends raw text")
+    ] = "chat"
+    timeout_s: Annotated[float, Meta(gt=0)] = 600.0
+    rate_cap_rps: Annotated[
+        float | None, Meta(gt=0, description="At most so many requests a second, for an endpoint that others share")
+    ] = None
+
+    def level_request_count(self, concurrency: int) -> int:
+        """Requests measured at one concurrency."""
+        return max(concurrency, self.request_count or 4 * concurrency)
+
+
+class Warmup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Requests sent before the first level of a launch and never counted."""
+
+    request_count: Annotated[int, Meta(ge=0)] = 2
+    max_output_tokens: Positive = 32
+
+
+class Hardware(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the suite needs. 0 GPUs: it runs on the CPU."""
+
+    gpu_count: Annotated[int, Meta(ge=0)] = 0
+
+
+class Expected(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The user's guess, used for nothing but the estimate of a run's duration."""
+
+    startup_s: Annotated[float, Meta(gt=0)] = 60.0
+    per_user_tps: Annotated[float, Meta(gt=0)] = 30.0
+
+
+class Suite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The question asked, resolved: variants are whole, the matrix is expanded, variables are replaced."""
+
+    name: Name
+    path: str
+    """The file it was read from, as given."""
+    model: Model
+    drafters: dict[str, Drafter] = field(default_factory=dict)
+    variants: tuple[Variant, ...]
+    baseline: str
+    """Name of the variant that the others are compared with."""
+    workloads: tuple[Workload, ...]
+    launches: int = 1
+    seed: int = 0
+    hardware: Hardware = Hardware()
+    expected: Expected = Expected()
+    warmup: Warmup = Warmup()
+    rehearsal: Rehearsal = Rehearsal()
+    """The simulated engine's cost model."""
+    sources: tuple[str, ...] = ()
+    """Names of the environment variables that the file used."""
+
+    def variant(self, name: str) -> Variant:
+        """Raises KeyError."""
+        return next(one for one in self.variants if one.name == name)
+
+    def drafter_of(self, variant: Variant) -> Drafter | None:
+        """The drafter that a variant names, if any."""
+        name = variant.speculation.drafter if variant.speculation else None
+        return self.drafters[name] if name else None
+
+
+def per_user_seconds(tokens: int, per_user_tps: PerSecond) -> Second:
+    """Time one stream needs for so many output tokens."""
+    return tokens / per_user_tps
