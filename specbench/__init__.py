@@ -7,6 +7,7 @@ One way through the house, and imports run only along it:
     records what was seen, as stored: `RequestRecord`, `Observation`, `TrialRecord`, `RunRecord`
     store   the results folder
     dialects    what servers speak: their log, line by line, and their HTTP, event by event
+    models      where a suite's models come from: a folder, the hub, or made here
     datasets, engines   one file each, found by name
     embedded    our own server in SGLang's dialect, a process of its own: OpenVINO GenAI (real) or a cost model (simulated)
     execution   the only effects: leases a slot, launches a server, drives load, stores records

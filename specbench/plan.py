@@ -1,11 +1,20 @@
 """Suite to plan: which launches, in which order, on which slot. Pure."""
 
 import random
+from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from specbench.suite import Suite, Variant
+from specbench.suite import Suite, Variant, Warmup
 from specbench.units import Second
+
+REHEARSED_REQUESTS: Final = 2
+"""Requests a level of a rehearsal; never fewer than its streams."""
+REHEARSED_TOKENS: Final = 32
+REHEARSED_STARTUP_S: Final = 2.0
+"""A guess, for the estimate: the simulated engine loads no weights."""
+REHEARSED_WARMUP: Final = Warmup(request_count=1, max_output_tokens=8)
 
 
 class Slot(Struct, frozen=True, kw_only=True):
@@ -66,6 +75,34 @@ def make_plan(suite: Suite) -> Plan:
             )
     seconds = sum(launch_estimate_s(suite, suite.variant(trial.variant)) for trial in trials)
     return Plan(suite=suite, trials=tuple(trials), estimate_s=seconds)
+
+
+def rehearse(suite: Suite, full: bool) -> tuple[Suite, str]:
+    """The suite as a rehearsal runs it, and a sentence that says how its load was shrunk."""
+    suite = replace(suite, expected=replace(suite.expected, startup_s=REHEARSED_STARTUP_S))
+    if full:
+        return suite, "the whole load"
+    workloads = tuple(
+        replace(
+            workload,
+            request_count=REHEARSED_REQUESTS,
+            max_output_tokens=min(workload.max_output_tokens, REHEARSED_TOKENS),
+        )
+        for workload in suite.workloads
+    )
+    sentence = (
+        f"a shrunk load: 1 launch a variant, {REHEARSED_REQUESTS} requests a level (never fewer than streams), at most "
+        f"{REHEARSED_TOKENS} output tokens, warm-up of {REHEARSED_WARMUP.request_count} request with "
+        f"{REHEARSED_WARMUP.max_output_tokens} tokens"
+    )
+    return replace(suite, workloads=workloads, warmup=REHEARSED_WARMUP, launches=1), sentence
+
+
+def planned_slot(suite: Suite, variant: Variant) -> Slot:
+    """The GPUs a variant's server gets on an otherwise free machine; none where the suite runs on the CPU."""
+    if suite.hardware.gpu_count == 0:
+        return Slot()
+    return Slot(gpu_ids=tuple(range(variant.server.tensor_parallel)))
 
 
 def launch_estimate_s(suite: Suite, variant: Variant) -> Second:

@@ -61,6 +61,14 @@ class Summary(Struct, frozen=True, kw_only=True):
     tpot: Quantiles | None = None
     graph_ratio: Ratio | None = None
     """Share of decode samples that ran in a CUDA graph; None when the engine does not say."""
+    step_time: Quantiles | None = None
+    """Gap between chunks, pooled over the requests of the cell."""
+    tpot_source: Literal["chunks", "assumed_first_token", "none"] = "none"
+    """`assumed_first_token`: the server counts tokens only at the end, and one token is assumed in the first chunk."""
+    longest_accept_tokens: int | None = None
+    """The ceiling of AL: min(K, steps) + 1."""
+    efficiency_ratio: Ratio | None = None
+    """Speed-up / AL = 1 / break-even AL."""
     verdict: str = "unknown"
     """healthy, slower_than_baseline, dead_drafter, graphs_off, failed, baseline, unknown, …"""
 
@@ -90,3 +98,5 @@ class Judgement(Struct, frozen=True, kw_only=True):
     verdicts: tuple[VariantVerdict, ...]
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    overview: tuple[Summary, ...] = ()
+    """Variant × concurrency, all workloads pooled by ratio of totals (`workload` is `all`); empty with one workload."""

@@ -1,10 +1,15 @@
 """Where prompts come from. One file a dataset, ending with `DATASET`; the file's name is the name in YAML."""
 
+import difflib
+import hashlib
 import importlib
+import itertools
 import pkgutil
+import random
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from specbench.errors import SpecbenchError
 from specbench.suite import Workload
@@ -42,3 +47,44 @@ def get(name: str) -> Dataset:
         raise SpecbenchError(f"dataset '{name}' does not exist; there are: {', '.join(names())}")
     dataset: Dataset = importlib.import_module(f"{__name__}.{name}").DATASET
     return dataset
+
+
+def categories(prompts: Sequence[Prompt]) -> tuple[str, ...]:
+    """The categories of these prompts, in the order of their first appearance."""
+    return tuple(dict.fromkeys(prompt.category for prompt in prompts))
+
+
+def spread(prompts: Sequence[Prompt], wanted: Sequence[str], seed: int, count: int) -> tuple[Prompt, ...]:
+    """`count` prompts, one from each wanted category in turn (all categories when none is named).
+
+    The first n of m prompts are the same for every m. Raises SpecbenchError for a category that isn't there.
+    """
+    chosen = tuple(dict.fromkeys(wanted)) or categories(prompts)
+    for name in chosen:
+        _demand_category(name, categories(prompts))
+    piles = [_shuffled([prompt for prompt in prompts if prompt.category == name], name, seed) for name in chosen]
+    return tuple(itertools.islice(itertools.cycle(_round_robin(piles)), count))
+
+
+def digest(prompts: Sequence[Prompt]) -> str:
+    """sha256, in hexadecimal, of these prompts in this order."""
+    return hashlib.sha256(json.encode(prompts)).hexdigest()
+
+
+def _shuffled(pile: list[Prompt], category: str, seed: int) -> list[Prompt]:
+    """A category's order depends on the seed and on nothing else in the workload."""
+    random.Random(f"{seed}:{category}").shuffle(pile)
+    return pile
+
+
+def _round_robin(piles: Sequence[Sequence[Prompt]]) -> Iterator[Prompt]:
+    for layer in itertools.zip_longest(*piles):
+        yield from (prompt for prompt in layer if prompt is not None)
+
+
+def _demand_category(name: str, known: Sequence[str]) -> None:
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean '{near[0]}'? There" if near else "there"
+    raise SpecbenchError(f"category '{name}' does not exist; {hint} are: {', '.join(known)}")

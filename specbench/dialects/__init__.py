@@ -46,6 +46,34 @@ class LogLine(Struct, frozen=True, kw_only=True):
     """Numbers the line carries, by neutral name with its unit."""
     text: str = ""
     """The message without its prefixes."""
+    rank: dict[str, int] | None = None
+    """The process that wrote it, as `DecodeSample.rank`."""
+    also: tuple["LogLine", ...] = ()
+    """Further messages that other processes wrote into the same line."""
+
+
+Convention = Literal[
+    "tokens_over_steps_plus_1",
+    "tokens_over_draft_tokens",
+    "drafts_over_draft_tokens_minus_1",
+    "percent_accepted_over_drafted",
+    "fraction_accepted_over_drafted_incl_after_rejection",
+    "fraction_accepted_over_generated",
+]
+"""What a printed accept rate means. Rates of different conventions are never compared."""
+
+
+class DeathCause(Struct, frozen=True, kw_only=True):
+    """Why a server did not start, or died: from its log, never from the exit code alone."""
+
+    code: str
+    """`out_of_memory_graph_capture`, `draft_path_missing`, …; `unknown` when only consequences are logged."""
+    sentence: str
+    decisive_line: int | None = None
+    """1-based line of the log; None when no line names a cause."""
+    values: dict[str, Any] = field(default_factory=dict)
+    advice: str = ""
+    """What to do, with the flags to change; empty when there is nothing to say."""
 
 
 class Message(Struct, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ a socket, but for `version`, which may ask the interpreter that will launch the 
 
 import importlib
 import pkgutil
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -50,6 +50,8 @@ class Endpoints(Struct, frozen=True, kw_only=True):
     """POST; empties the prefix cache."""
     server_info: tuple[str, ...] = ()
     metrics: str | None = None
+    ready_line_wait_s: float = 60.0
+    """How long a ready path must have answered before that suffices without a ready line; 0: there is no such line."""
 
 
 class Engine(Protocol):
@@ -107,6 +109,16 @@ class Engine(Protocol):
     def resolved(self, server_info: dict[str, Any]) -> dict[str, Any]:
         """The arguments that the server resolved, under neutral names as far as they have one:
         `cuda_graph`, `max_running_requests`, `draft_tokens`, `steps`, `topk`, `max_total_tokens`, …"""
+        ...
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """What an engine has besides when it can fetch or make the models that a launch needs."""
+
+    def prepare(self, model: Model, drafter: Drafter | None, note: Callable[[str], None]) -> None:
+        """Called once before the first launch, so that no start-up time contains it. `note` hears of each step that
+        takes time. Raises SpecbenchError in one sentence."""
         ...
 
 

@@ -1,5 +1,7 @@
 """The suite file: its nouns (`types`), and the way from YAML to a resolved `Suite` (`load_suite`)."""
 
+from specbench.suite.load import load_suite
+from specbench.suite.schema import schema_text, suite_schema
 from specbench.suite.types import (
     Drafter,
     Expected,
@@ -26,4 +28,7 @@ __all__ = [
     "Variant",
     "Warmup",
     "Workload",
+    "load_suite",
+    "schema_text",
+    "suite_schema",
 ]

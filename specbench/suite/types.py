@@ -1,6 +1,6 @@
 """The nouns of a suite file. One word per thing, from YAML to table heading."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -10,36 +10,43 @@ from specbench.units import PerSecond, Second
 Method = Literal["eagle", "eagle3", "mtp", "draft_model", "prompt_lookup", "dflash"]
 """Engine-neutral ways to draft. `draft_model` is SGLang's STANDALONE; `prompt_lookup` its NGRAM."""
 
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,79}$")]
+# The last part of these patterns refuses a trailing line break, which `$` alone lets pass.
+NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,79}$(?!\n)"
+VARIABLE_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)"
+Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
+VariableName = Annotated[str, Meta(pattern=VARIABLE_PATTERN)]
+Text = Annotated[str, Meta(min_length=1)]
 Positive = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
 
 
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The target: a local folder, a hub repository, or one of the models that specbench makes itself."""
 
-    path: Annotated[str, Meta(description="Folder, hub repository, or a `specbench:` model of the quickstart")]
-    revision: str | None = None
+    path: Annotated[Text, Meta(description="Folder, hub repository, or a `specbench:` model of the quickstart")]
+    revision: Annotated[str | None, Meta(description="Branch, tag or commit of the hub repository")] = None
 
 
 class Drafter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A drafter's checkpoint. `method` states what it was trained as."""
 
-    path: Annotated[str, Meta(description="Folder, hub repository, or a `specbench:` model of the quickstart")]
-    method: Method | None = None
-    revision: str | None = None
+    path: Annotated[Text, Meta(description="Folder, hub repository, or a `specbench:` model of the quickstart")]
+    method: Annotated[Method | None, Meta(description="What it was trained as; used where `speculation` states none")] = None
+    revision: Annotated[str | None, Meta(description="Branch, tag or commit of the hub repository")] = None
 
 
 class Speculation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to speculate, in words that every engine maps to its own flags."""
 
-    method: Method | None = None
+    method: Annotated[Method | None, Meta(description="How to draft; may be left out when the drafter states it")] = None
     drafter: Annotated[str | None, Meta(description="A name under `drafters`; none for prompt lookup")] = None
     draft_tokens: Annotated[
-        int, Meta(ge=2, description="Tokens verified a step, bonus slot included; K = draft_tokens - 1 are proposed")
+        int,
+        Meta(ge=2, le=1024, description="Tokens verified a step, bonus slot included; draft_tokens - 1 are proposed"),
     ]
-    steps: Annotated[int | None, Meta(ge=1, description="Draft steps; draft_tokens - 1 when top-k is 1")] = None
-    topk: Annotated[int, Meta(ge=1, description="Branches a draft step")] = 1
-    ngram: Annotated[int | None, Meta(ge=1, description="Prompt lookup: longest n-gram matched")] = None
+    steps: Annotated[Positive | None, Meta(description="Draft steps; left out with topk 1: draft_tokens - 1")] = None
+    topk: Annotated[int, Meta(ge=1, le=1024, description="Branches a draft step")] = 1
+    ngram: Annotated[Positive | None, Meta(description="Prompt lookup: longest n-gram matched")] = None
 
     @property
     def steps_count(self) -> int:
@@ -61,14 +68,16 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What all variants' servers have in common; a variant may override each."""
 
     python: Annotated[str | None, Meta(description="Interpreter that launches the engine; may be another venv's")] = None
-    tensor_parallel: Positive = 1
+    tensor_parallel: Annotated[Positive, Meta(description="GPUs that one server spans")] = 1
     args: Annotated[tuple[str | int | float, ...], Meta(description="Engine flags passed through, word by word")] = ()
-    env: dict[str, str | int | float] = field(default_factory=dict)
-    host: str = "127.0.0.1"
+    env: Annotated[
+        dict[VariableName, str | int | float], Meta(description="Environment variables added to the server's")
+    ] = field(default_factory=dict)
+    host: Annotated[Text, Meta(description="Address that the server binds to")] = "127.0.0.1"
     url: Annotated[str | None, Meta(description="Engine `external`: where it is already served")] = None
     log: Annotated[str | None, Meta(description="Engine `external`: its log file, read while the load runs")] = None
-    startup_timeout_s: Annotated[float, Meta(gt=0)] = 1800.0
-    stop_grace_s: Annotated[float, Meta(gt=0)] = 20.0
+    startup_timeout_s: Annotated[Seconds, Meta(description="Seconds until it must be ready")] = 1800.0
+    stop_grace_s: Annotated[Seconds, Meta(description="Seconds between SIGTERM and SIGKILL")] = 20.0
 
 
 class Variant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,20 +95,23 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One stream of requests, offered at each concurrency in turn (closed loop)."""
 
     name: Name
-    dataset: Annotated[str, Meta(description="`builtin`, or `jsonl` with `path`")] = "builtin"
+    dataset: Annotated[Text, Meta(description="`builtin`, or `jsonl` with `path`")] = "builtin"
     path: Annotated[str | None, Meta(description="Dataset `jsonl`: the file")] = None
-    categories: Annotated[tuple[str, ...], Meta(description="Categories to draw prompts from; all when empty")] = ()
-    concurrency: Annotated[tuple[Positive, ...], Meta(min_length=1)] = (1,)
+    categories: Annotated[tuple[Text, ...], Meta(description="Categories to draw prompts from; all when empty")] = ()
+    concurrency: Annotated[tuple[Positive, ...], Meta(min_length=1, description="Streams held, level after level")] = (1,)
     request_count: Annotated[Positive | None, Meta(description="Requests a level; 4 a stream when left out")] = None
-    max_output_tokens: Positive = 256
-    temperature: Annotated[float, Meta(ge=0)] = 0.0
-    ignore_eos: bool = False
+    max_output_tokens: Annotated[Positive, Meta(description="Longest answer")] = 256
+    temperature: Annotated[float, Meta(ge=0, description="0 is greedy")] = 0.0
+    ignore_eos: Annotated[
+        bool, Meta(description="Run past the end of the answer to `max_output_tokens`; changes acceptance")
+    ] = False
     api: Annotated[
         Literal["chat", "generate"], Meta(description="`chat` applies the server's chat template, `generate` sends raw text")
     ] = "chat"
-    timeout_s: Annotated[float, Meta(gt=0)] = 600.0
+    timeout_s: Annotated[Seconds, Meta(description="Seconds until a request counts as failed")] = 600.0
     rate_cap_rps: Annotated[
-        float | None, Meta(gt=0, description="At most so many requests a second, for an endpoint that others share")
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="At most so many requests a second, for an endpoint that others share"),
     ] = None
 
     def level_request_count(self, concurrency: int) -> int:
@@ -110,21 +122,21 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Warmup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Requests sent before the first level of a launch and never counted."""
 
-    request_count: Annotated[int, Meta(ge=0)] = 2
-    max_output_tokens: Positive = 32
+    request_count: Annotated[int, Meta(ge=0, description="Requests a launch")] = 2
+    max_output_tokens: Annotated[Positive, Meta(description="Longest answer")] = 32
 
 
 class Hardware(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the suite needs. 0 GPUs: it runs on the CPU."""
 
-    gpu_count: Annotated[int, Meta(ge=0)] = 0
+    gpu_count: Annotated[int, Meta(ge=0, le=1024, description="GPUs on the machine that the suite may use")] = 0
 
 
 class Expected(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The user's guess, used for nothing but the estimate of a run's duration."""
 
-    startup_s: Annotated[float, Meta(gt=0)] = 60.0
-    per_user_tps: Annotated[float, Meta(gt=0)] = 30.0
+    startup_s: Annotated[Seconds, Meta(description="Seconds until a server is ready")] = 60.0
+    per_user_tps: Annotated[float, Meta(gt=0, description="Output tokens a second that one stream sees")] = 30.0
 
 
 class Suite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -151,7 +163,10 @@ class Suite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def variant(self, name: str) -> Variant:
         """Raises KeyError."""
-        return next(one for one in self.variants if one.name == name)
+        for one in self.variants:
+            if one.name == name:
+                return one
+        raise KeyError(name)
 
     def drafter_of(self, variant: Variant) -> Drafter | None:
         """The drafter that a variant names, if any."""

@@ -1,0 +1,170 @@
+"""Stored records grouped by what they are compared by: an arm a variant, a cell a workload at one concurrency."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from specbench.dialects import DecodeSample
+from specbench.errors import StoreError
+from specbench.records import Failure, LevelRecord, Observation, RequestRecord
+from specbench.store import StoredRun, StoredTrial
+from specbench.suite import Speculation, Suite, Variant
+
+ALL_WORKLOADS = "all"
+"""Name of the workload in a cell that pools them all."""
+
+Key = tuple[str, int]
+"""Workload, concurrency."""
+
+
+class Load(Struct, frozen=True, kw_only=True):
+    """What one launch saw of one level. Warm-up is left out."""
+
+    requests: tuple[RequestRecord, ...]
+    """Measured requests, failed ones included."""
+    samples: tuple[DecodeSample, ...] = ()
+    """Decode lines read while the level ran."""
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """One workload at one concurrency of one variant, over all its launches."""
+
+    workload: str
+    concurrency: int
+    loads: tuple[Load, ...]
+    proposed_tokens: int | None = None
+    """K; None without speculation."""
+
+    @property
+    def requests(self) -> tuple[RequestRecord, ...]:
+        """Of all launches, failed ones included."""
+        return tuple(request for load in self.loads for request in load.requests)
+
+    @property
+    def served(self) -> tuple[RequestRecord, ...]:
+        """Requests that ended well."""
+        return tuple(request for request in self.requests if request.error is None)
+
+    @property
+    def samples(self) -> tuple[DecodeSample, ...]:
+        """Decode lines of all launches."""
+        return tuple(sample for load in self.loads for sample in load.samples)
+
+
+class Arm(Struct, frozen=True, kw_only=True):
+    """One variant with everything that its launches gave."""
+
+    variant: Variant
+    cells: dict[Key, Cell]
+    """Every level of the suite, in its order; one that was never driven has no loads."""
+    engine_version: str | None = None
+    failures: tuple[Failure, ...] = ()
+    launch_count: int = 0
+    """Launches begun."""
+    proposed_tokens: int | None = None
+    """K as the server resolved it, else as the suite asks; None without speculation."""
+    longest_accept_tokens: int | None = None
+    """min(K, steps) + 1."""
+    admission_limit: int | None = None
+    """`max_running_requests` as resolved; the lowest of the launches."""
+    resolved: dict[str, Any] = field(default_factory=dict)
+    """Of the first launch that said something."""
+
+
+def suite_of(stored: StoredRun) -> Suite:
+    """The resolved suite inside a run. Raises StoreError."""
+    try:
+        return msgspec.convert(stored.run.suite, Suite)
+    except msgspec.ValidationError as error:
+        raise StoreError(f"{stored.folder}: the suite in its run.json can't be read: {error}") from None
+
+
+def arms_of(suite: Suite, trials: Sequence[StoredTrial]) -> dict[str, Arm]:
+    """One a variant, in the suite's order."""
+    return {
+        variant.name: arm_of(suite, variant, [one for one in trials if one.record.trial.variant == variant.name])
+        for variant in suite.variants
+    }
+
+
+def arm_of(suite: Suite, variant: Variant, trials: Sequence[StoredTrial]) -> Arm:
+    """`trials` are this variant's own."""
+    resolved = next((one.record.resolved for one in trials if one.record.resolved), {})
+    proposed, longest = _draft_depth(variant.speculation, resolved)
+    keys = [(workload.name, concurrency) for workload in suite.workloads for concurrency in workload.concurrency]
+    return Arm(
+        variant=variant,
+        cells={key: _cell(key, trials, proposed) for key in keys},
+        engine_version=next((one.record.engine_version for one in trials if one.record.engine_version), None),
+        failures=tuple(one.record.failure for one in trials if one.record.failure),
+        launch_count=len(trials),
+        proposed_tokens=proposed,
+        longest_accept_tokens=longest,
+        admission_limit=min(filter(None, (_admission_limit(one.record.resolved) for one in trials)), default=None),
+        resolved=resolved,
+    )
+
+
+def pooled(cells: Iterable[Cell]) -> Cell:
+    """Several workloads of one variant at one concurrency as one cell; totals add up, nothing is averaged."""
+    cells = tuple(cells)
+    return Cell(
+        workload=ALL_WORKLOADS,
+        concurrency=cells[0].concurrency,
+        loads=tuple(load for cell in cells for load in cell.loads),
+        proposed_tokens=cells[0].proposed_tokens,
+    )
+
+
+def _draft_depth(speculation: Speculation | None, resolved: dict[str, Any]) -> tuple[int | None, int | None]:
+    """K and the ceiling of AL, by the server's word where it gives one."""
+    if speculation is None:
+        return None, None
+    proposed = (_whole(resolved, "draft_tokens") or speculation.draft_tokens) - 1
+    steps = _whole(resolved, "steps") or (proposed if speculation.topk == 1 else speculation.steps_count)
+    return proposed, min(proposed, steps) + 1
+
+
+def _admission_limit(resolved: dict[str, Any]) -> int | None:
+    """The argument, or what the scheduler made of it on every data-parallel rank; whichever is lower."""
+    per_rank = _whole(resolved, "effective_max_running_requests_per_rank")
+    ranks = _whole(resolved, "data_parallel") or 1
+    limits = (_whole(resolved, "max_running_requests"), per_rank and per_rank * ranks)
+    return min((limit for limit in limits if limit), default=None)
+
+
+def _whole(resolved: dict[str, Any], name: str) -> int | None:
+    value = resolved.get(name)
+    return value if type(value) is int and value > 0 else None
+
+
+def _cell(key: Key, trials: Sequence[StoredTrial], proposed_tokens: int | None) -> Cell:
+    loads = tuple(load for trial in trials for load in _loads(key, trial))
+    return Cell(workload=key[0], concurrency=key[1], loads=loads, proposed_tokens=proposed_tokens)
+
+
+def _loads(key: Key, trial: StoredTrial) -> Iterable[Load]:
+    """None or one: a launch that never came to this level adds nothing."""
+    requests = tuple(one for one in trial.requests if not one.warmup and (one.workload, one.concurrency) == key)
+    if requests:
+        levels = [one for one in trial.record.levels if (one.workload, one.concurrency) == key]
+        yield Load(requests=requests, samples=decode_samples(trial.observations, _window(levels, requests)))
+
+
+def _window(levels: Sequence[LevelRecord], requests: Sequence[RequestRecord]) -> tuple[float, float]:
+    """The level's own times; those of its requests when it was cut off before it was recorded."""
+    if levels:
+        return levels[0].started_s, levels[-1].ended_s
+    return min(one.due_s for one in requests), max(one.done_s for one in requests)
+
+
+def decode_samples(observations: Iterable[Observation], window: tuple[float, float]) -> tuple[DecodeSample, ...]:
+    """Decode lines read inside a window of the trial's clock."""
+    start_s, end_s = window
+    return tuple(
+        msgspec.convert(one.value, DecodeSample)
+        for one in observations
+        if one.name == "decode" and isinstance(one.value, dict) and start_s <= one.at_s <= end_s
+    )

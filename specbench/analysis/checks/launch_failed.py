@@ -1,0 +1,28 @@
+"""A server that did not start, or died."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from specbench.analysis import Finding
+from specbench.analysis.checks import Check, Evidence
+
+
+def check(evidence: Evidence) -> Iterable[Finding]:
+    """One a variant: the first failure, and how many launches share the fate."""
+    for name, arm in evidence.arms.items():
+        if not arm.failures:
+            continue
+        first = arm.failures[0]
+        tail = first.log_tail[-1].strip() if first.log_tail else ""
+        code = "" if first.exit_code is None else f", exit code {first.exit_code}"
+        yield Finding(
+            code="launch_failed",
+            severity="error",
+            variant=name,
+            message=f"{len(arm.failures)} of {arm.launch_count} launches failed: {first.cause}",
+            evidence=f"{first.kind}{code}" + (f"; last log line: {tail}" if tail else ""),
+            remedy=f"Read {name}.launch*/server.log; its last 20 lines are in manifest.json.",
+        )
+
+
+CHECK: Final[Check] = check

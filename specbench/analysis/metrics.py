@@ -1,0 +1,189 @@
+"""The home of the definitions: what each figure is, in one table, `METRICS`.
+
+Every metric is a function of one `Cell`. Warm-up never reaches a cell; a failed request counts as failed and gives no
+time and no token. Totals are divided by totals, over launches and requests alike; None is never zero.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from specbench.analysis.acceptance import read_log
+from specbench.analysis.cells import Cell
+from specbench.analysis.throughput import output_tps, steady_tps, tokens_of
+from specbench.dialects import LogLine
+from specbench.records import RequestRecord
+from specbench.units import Ratio, Second
+
+
+class Metric(Struct, frozen=True, kw_only=True):
+    """One definition."""
+
+    name: str
+    unit: str
+    """Of the value: s, tok/s, tokens, ratio or requests."""
+    better: Literal["higher", "lower", "neither"]
+    of: Callable[[Cell], float | None]
+    meaning: str
+
+
+def quantile(values: Iterable[float], share: Ratio) -> float | None:
+    """Linear between the order statistics (numpy's default, type 7). None of nothing."""
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def ttft_s(request: RequestRecord) -> Second | None:
+    """From due, so that a request held back by the harness is not flattered."""
+    return request.chunk_s[0] - request.due_s if request.chunk_s else None
+
+
+def tokens_per_chunk_known(request: RequestRecord) -> bool:
+    """Whether each chunk has its own count."""
+    return bool(request.chunk_tokens) and len(request.chunk_tokens) == len(request.chunk_s)
+
+
+def tpot_s(request: RequestRecord) -> Second | None:
+    """(last chunk − first chunk) / tokens after the first chunk.
+
+    Where the server counts tokens only at the end, one token is assumed in the first chunk: it comes from the prefill,
+    which yields one. `tpot_source` marks every cell in which that was done.
+    """
+    if len(request.chunk_s) < 2:
+        return None
+    if tokens_per_chunk_known(request):
+        later_tokens = sum(request.chunk_tokens[1:])
+    else:
+        total = tokens_of(request)
+        later_tokens = 0 if total is None else total - 1
+    return (request.chunk_s[-1] - request.chunk_s[0]) / later_tokens if later_tokens > 0 else None
+
+
+def tpot_source(cell: Cell) -> Literal["chunks", "assumed_first_token", "none"]:
+    """`assumed_first_token` as soon as one request needed the assumption."""
+    used = [tokens_per_chunk_known(request) for request in cell.served if tpot_s(request) is not None]
+    if not used:
+        return "none"
+    return "chunks" if all(used) else "assumed_first_token"
+
+
+def ttfts_s(cell: Cell) -> list[Second]:
+    """Of every request that ended well and gave a chunk."""
+    return [value for request in cell.served if (value := ttft_s(request)) is not None]
+
+
+def tpots_s(cell: Cell) -> list[Second]:
+    """Of every request that ended well with at least two chunks and a count of tokens."""
+    return [value for request in cell.served if (value := tpot_s(request)) is not None]
+
+
+def step_times_s(cell: Cell) -> list[Second]:
+    """Gaps between chunks, of all requests."""
+    return [after - before for request in cell.served for before, after in itertools.pairwise(request.chunk_s)]
+
+
+def per_user_tps(cell: Cell) -> float | None:
+    """1 / TPOT p50."""
+    middle = quantile(tpots_s(cell), 0.5)
+    return 1 / middle if middle else None
+
+
+def correct_tokens_of(request: RequestRecord) -> int | None:
+    """Draft tokens accepted: the engine's count, else its histogram, else what the token count leaves.
+
+    The last form takes one token for the prefill and one bonus token a step.
+    """
+    if request.correct_tokens is not None:
+        return request.correct_tokens
+    if request.accept_histogram:
+        return sum(index * steps for index, steps in enumerate(request.accept_histogram))
+    total = tokens_of(request)
+    if total is None or request.verify_count is None:
+        return None
+    return max(0, total - 1 - request.verify_count)
+
+
+def pooled_accept_length(requests: Iterable[RequestRecord]) -> float | None:
+    """1 + Σ correct / Σ verify steps, over the requests that carry both counts."""
+    correct_tokens, verify_count = 0, 0
+    for request in requests:
+        correct = correct_tokens_of(request)
+        if request.verify_count and correct is not None:
+            correct_tokens += correct
+            verify_count += request.verify_count
+    return 1 + correct_tokens / verify_count if verify_count else None
+
+
+def accept_source(cell: Cell) -> Literal["requests", "log", "none"]:
+    """Where AL comes from: the requests' own counters, else the log, else nowhere."""
+    if pooled_accept_length(cell.served) is not None:
+        return "requests"
+    return "none" if logged_accept_length(cell) is None else "log"
+
+
+def accept_length(cell: Cell) -> float | None:
+    """Exact from the requests' counters; an estimate from log lines where there are none."""
+    exact = pooled_accept_length(cell.served)
+    return logged_accept_length(cell) if exact is None else exact
+
+
+def logged_accept_length(cell: Cell) -> float | None:
+    """From decode lines, pooled as `acceptance` pools a whole log: doubles and pipeline stages are left out."""
+    samples = cell.samples
+    report = read_log(map(str, range(len(samples))), lambda place: LogLine(kind="decode", sample=samples[int(place)]))
+    return report.pooled_accept_length.value if report.pooled_accept_length else None
+
+
+def accept_rate_ratio(cell: Cell) -> Ratio | None:
+    """(AL − 1) / K; the printed rate is never used."""
+    length = accept_length(cell)
+    return None if length is None or not cell.proposed_tokens else (length - 1) / cell.proposed_tokens
+
+
+def graph_ratio(cell: Cell) -> Ratio | None:
+    """Decode lines that say a CUDA graph ran / decode lines that say either."""
+    said = [sample.cuda_graph for sample in cell.samples if sample.cuda_graph is not None]
+    return sum(said) / len(said) if said else None
+
+
+def failed_count(cell: Cell) -> float | None:
+    """Measured requests that ended with an error."""
+    return len(cell.requests) - len(cell.served)
+
+
+def _quantile_of(values: Callable[[Cell], list[Second]], share: Ratio) -> Callable[[Cell], float | None]:
+    return lambda cell: quantile(values(cell), share)
+
+
+def _metric(
+    name: str, unit: str, better: Literal["higher", "lower", "neither"], of: Callable[[Cell], float | None], meaning: str
+) -> Metric:
+    return Metric(name=name, unit=unit, better=better, of=of, meaning=meaning)
+
+
+METRICS: Final[dict[str, Metric]] = {
+    metric.name: metric
+    for metric in (
+        _metric("output_tps", "tok/s", "higher", output_tps, "output tokens / time from first due to last done"),
+        _metric("steady_tps", "tok/s", "higher", steady_tps, "the same while the offered concurrency was held"),
+        _metric("per_user_tps", "tok/s", "higher", per_user_tps, "1 / TPOT p50"),
+        _metric("accept_length", "tokens", "neither", accept_length, "1 + accepted draft tokens / verify steps, pooled"),
+        _metric("accept_rate_ratio", "ratio", "neither", accept_rate_ratio, "(AL − 1) / K"),
+        _metric("ttft_p50_s", "s", "lower", _quantile_of(ttfts_s, 0.5), "first chunk − due, median"),
+        _metric("ttft_p99_s", "s", "lower", _quantile_of(ttfts_s, 0.99), "first chunk − due, 99th percentile"),
+        _metric("tpot_p50_s", "s", "lower", _quantile_of(tpots_s, 0.5), "time per token after the first chunk, median"),
+        _metric("tpot_p99_s", "s", "lower", _quantile_of(tpots_s, 0.99), "time per token, 99th percentile"),
+        _metric("step_p50_s", "s", "lower", _quantile_of(step_times_s, 0.5), "gap between chunks, median"),
+        _metric("step_p99_s", "s", "lower", _quantile_of(step_times_s, 0.99), "gap between chunks, 99th percentile"),
+        _metric("graph_ratio", "ratio", "higher", graph_ratio, "share of decode lines in a CUDA graph"),
+        _metric("failed_count", "requests", "lower", failed_count, "measured requests that failed"),
+    )
+}

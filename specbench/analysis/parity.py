@@ -1,0 +1,39 @@
+"""Whether two arms may be compared at a level: a speed-up between servers that did different work is no speed-up."""
+
+from statistics import median
+
+from specbench.analysis import verdicts
+from specbench.analysis.cells import Arm, Cell, Key
+
+
+def admitted(arm: Arm, key: Key) -> int | None:
+    """What `arm` let run at once at this level, when that is fewer than offered.
+
+    A queue counts as one only when half of the decode lines show it: a burst queues for a moment everywhere.
+    """
+    cell = arm.cells[key]
+    running = [one.running_requests for one in cell.samples if one.running_requests is not None]
+    queued = [one.queue_requests for one in cell.samples if one.queue_requests is not None]
+    queue_count = int(median(queued)) if queued else None
+    return verdicts.admission_limit(key[1], arm.admission_limit, max(running, default=None), queue_count)
+
+
+def obstacle(arm: Arm, baseline: Arm, key: Key) -> str | None:
+    """Why the two can't be compared at this level, in half a sentence; None when they can."""
+    ours, theirs = admitted(arm, key), admitted(baseline, key)
+    if not verdicts.same_admission(key[1], ours, theirs):
+        return (
+            f"of {key[1]} offered requests '{arm.variant.name}' runs {ours or key[1]} at once "
+            f"and '{baseline.variant.name}' {theirs or key[1]}"
+        )
+    for one in (arm, baseline):
+        cell = one.cells[key]
+        if failed_ratio(cell) > verdicts.FAILED_LIMIT_RATIO:
+            failed = len(cell.requests) - len(cell.served)
+            return f"{failed} of {len(cell.requests)} requests of '{one.variant.name}' failed"
+    return None
+
+
+def failed_ratio(cell: Cell) -> float:
+    """Of the measured requests; 0 of none."""
+    return 1 - len(cell.served) / len(cell.requests) if cell.requests else 0.0

@@ -1,0 +1,156 @@
+"""One sentence a variant, for a person who reads nothing else."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from specbench.analysis import Summary
+from specbench.analysis.cells import Arm, Key
+
+EVEN_MARGIN_RATIO: Final = 0.03
+"""A speed-up this close to 1 is called even."""
+
+HARDLY_LENGTH: Final = 1.2
+"""AL below this at every level: hardly accepted."""
+
+
+def sentence(arm: Arm, rows: Sequence[Summary], codes: Sequence[str], obstacles: Mapping[Key, str]) -> str:
+    """`rows` are this variant's, `codes` its verdicts, `obstacles` the levels at which it can't be compared."""
+    served = [row for row in rows if row.request_count > row.failed_count]
+    if not served:
+        return _without_data(arm, rows)
+    text = _of_baseline(served) if "baseline" in codes else _of_variant(served, codes, obstacles)
+    return f"{text}; {_failure(arm)}" if arm.failures else text
+
+
+def _without_data(arm: Arm, rows: Sequence[Summary]) -> str:
+    if arm.failures:
+        return _failure(arm)
+    if any(row.request_count for row in rows):
+        return "failed: no request ended well"
+    return "not measured: the run ended before it" if arm.launch_count == 0 else "not measured"
+
+
+def _failure(arm: Arm) -> str:
+    cause = arm.failures[0].cause.strip().rstrip(".")
+    return f"failed: {cause}" if arm.launch_count == len(arm.failures) else f"a launch failed: {cause}"
+
+
+def _of_baseline(rows: Sequence[Summary]) -> str:
+    rates = sorted((row for row in rows if row.per_user_tps is not None), key=lambda row: row.per_user_tps or 0.0)
+    if not rates:
+        return "the baseline"
+    slow, fast = rates[0], rates[-1]
+    if slow is fast:
+        return f"the baseline: {fast.per_user_tps:.1f} tok/s per user on {place(fast)}"
+    return f"the baseline: {slow.per_user_tps:.1f} ({place(slow)}) to {fast.per_user_tps:.1f} tok/s per user ({place(fast)})"
+
+
+def _of_variant(rows: Sequence[Summary], codes: Sequence[str], obstacles: Mapping[Key, str]) -> str:
+    compared = [row for row in rows if row.speedup_ratio is not None]
+    if not compared:
+        reason = next(iter(obstacles.values()), "a token count or the baseline's figures are missing")
+        return f"not comparable with the baseline: {reason}"
+    text = next((opening(compared) for code, opening in OPENINGS.items() if code in codes), None) or _by_speed(compared)
+    return f"{text}; {len(obstacles)} of {len(rows)} levels can't be compared" if obstacles else text
+
+
+def _of_dead(rows: Sequence[Summary]) -> str:
+    return f"accepts no draft tokens ({_lengths(rows)}): {_range(rows)}"
+
+
+def _of_inactive(rows: Sequence[Summary]) -> str:
+    return f"was asked to speculate, yet the server shows no verify step: {_range(rows)}"
+
+
+OPENINGS: Final[dict[str, Callable[[Sequence[Summary]], str]]] = {
+    "dead_drafter": _of_dead,
+    "speculation_inactive": _of_inactive,
+}
+"""Verdicts that a sentence must begin with."""
+
+
+def _by_speed(rows: Sequence[Summary]) -> str:
+    gains = [row for row in rows if _ratio(row) >= 1 + EVEN_MARGIN_RATIO]
+    losses = [row for row in rows if _ratio(row) <= 1 - EVEN_MARGIN_RATIO]
+    if gains and losses:
+        return _mixed(rows, gains, losses)
+    if len(gains) == len(rows):
+        return _all_gain(rows)
+    if len(losses) == len(rows):
+        return _all_lose(rows)
+    if not gains and not losses:
+        return f"about even with the baseline: {_range(rows)}{_with_length(rows)}"
+    word = f"gains in {len(gains)}" if gains else f"loses in {len(losses)}"
+    return f"{word} of {len(rows)} levels and is about even in the others: {_range(rows)}{_with_length(rows)}"
+
+
+def _mixed(rows: Sequence[Summary], gains: Sequence[Summary], losses: Sequence[Summary]) -> str:
+    best, worst = _ends(rows)[::-1]
+    won = "gains" if len(rows) == 2 else f"gains in {len(gains)} of {len(rows)} levels, at best"
+    lost = "loses" if len(losses) == 1 else "loses at worst"
+    return f"{won} {_ratio(best):.2f}× on {place(best)}; {lost} on {place(worst)} ({_ratio(worst):.2f}×{_need(worst, ', ')})"
+
+
+def _all_gain(rows: Sequence[Summary]) -> str:
+    if len(rows) == 1:
+        return f"gains {_ratio(rows[0]):.2f}× on {place(rows[0])}{_with_length(rows)}"
+    return f"gains everywhere: {_range(rows)}{_with_length(rows)}"
+
+
+def _all_lose(rows: Sequence[Summary]) -> str:
+    best = _ends(rows)[1]
+    where = "" if len(rows) == 1 else " everywhere"
+    lengths = [row.accept_length for row in rows if row.accept_length is not None]
+    if not lengths:
+        return f"loses{where}: {_range(rows)}"
+    if max(lengths) < HARDLY_LENGTH:
+        return f"is hardly accepted at all ({_lengths(rows)}) and loses{where}: {_range(rows)}"
+    need = _need(best, "; ") if len(rows) == 1 else f"; on {place(best)} it{_need(best, ' ')}"
+    return f"accepts {_tokens(lengths)} tokens a step and still loses{where}: {_range(rows)}{need}"
+
+
+def _need(row: Summary, before: str) -> str:
+    """By what acceptance length this level would break even."""
+    if row.accept_length is None or row.break_even_length is None:
+        return ""
+    text = f"{before}accepts {row.accept_length:.2f} tokens a step and would need {row.break_even_length:.2f}"
+    ceiling = row.longest_accept_tokens
+    if ceiling is not None and row.break_even_length > ceiling:
+        return f"{text}, more than the {ceiling} that its draft length allows"
+    return f"{text} to match the baseline"
+
+
+def _with_length(rows: Sequence[Summary]) -> str:
+    lengths = [row.accept_length for row in rows if row.accept_length is not None]
+    return f", accepting {_tokens(lengths)} tokens a step" if lengths else ""
+
+
+def _tokens(lengths: Sequence[float]) -> str:
+    low, high = f"{min(lengths):.2f}", f"{max(lengths):.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _lengths(rows: Sequence[Summary]) -> str:
+    return "AL " + _tokens([row.accept_length for row in rows if row.accept_length is not None])
+
+
+def _range(rows: Sequence[Summary]) -> str:
+    worst, best = _ends(rows)
+    if len(rows) == 1:
+        return f"{_ratio(best):.2f}× on {place(best)}"
+    return f"{_ratio(worst):.2f}× ({place(worst)}) to {_ratio(best):.2f}× ({place(best)})"
+
+
+def _ends(rows: Sequence[Summary]) -> tuple[Summary, Summary]:
+    """Slowest and fastest beside the baseline."""
+    ordered = sorted(rows, key=_ratio)
+    return ordered[0], ordered[-1]
+
+
+def _ratio(row: Summary) -> float:
+    return row.speedup_ratio or 0.0
+
+
+def place(row: Summary) -> str:
+    """`copy at 1 stream`."""
+    return f"{row.workload} at {row.concurrency} stream{'' if row.concurrency == 1 else 's'}"

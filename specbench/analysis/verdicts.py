@@ -1,0 +1,92 @@
+"""The decisions, on plain values: they know no record, so that a log, a run and a table of numbers are judged alike."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from specbench.analysis.acceptance import DEAD_ACCEPT_LENGTH
+from specbench.units import Ratio
+
+MIXED_MARGIN_RATIO: Final = 0.02
+"""So few decode lines in the other regime are a ramp, not a mixture."""
+
+FAILED_LIMIT_RATIO: Final = 0.05
+"""With more failed requests than this an arm did less work than the other."""
+
+PRECEDENCE: Final = (
+    "failed",
+    "unknown",
+    "dead_drafter",
+    "speculation_inactive",
+    "not_comparable",
+    "concurrency_capped",
+    "graphs_off",
+    "mixed_graph_regimes",
+    "slower_than_baseline",
+    "accept_rate_misleading",
+    "baseline",
+    "healthy",
+)
+"""Causes before symptoms: the first that holds is the word for a cell."""
+
+
+def is_dead(accept_lengths: Sequence[float]) -> bool:
+    """Whether no sample shows more than chance."""
+    return bool(accept_lengths) and max(accept_lengths) <= DEAD_ACCEPT_LENGTH
+
+
+def speed_verdict(speedup_ratio: Ratio | None) -> str:
+    """By speed alone. Acceptance never enters: the drafter that is accepted more is often the slower one."""
+    if speedup_ratio is None:
+        return "unknown"
+    return "slower_than_baseline" if speedup_ratio < 1 else "healthy"
+
+
+def graph_verdict(graph_ratio: Ratio | None, wanted: bool | None) -> str | None:
+    """`wanted` False: switched off by design, which is no fault. None: left to the engine."""
+    if graph_ratio is None or wanted is False:
+        return None
+    if graph_ratio <= MIXED_MARGIN_RATIO:
+        return "graphs_off"
+    return "mixed_graph_regimes" if graph_ratio < 1 - MIXED_MARGIN_RATIO else None
+
+
+def admission_limit(
+    concurrency: int, stated_limit: int | None, running_max: int | None, queue_count: int | None
+) -> int | None:
+    """Requests that the server lets run at once, when that is fewer than are offered; None when it holds them all.
+
+    Stated by the server, or seen: a queue although fewer run than are offered.
+    """
+    if stated_limit is not None:
+        return stated_limit if stated_limit < concurrency else None
+    if running_max is None or not queue_count or running_max >= concurrency:
+        return None
+    return running_max
+
+
+def same_admission(concurrency: int, one: int | None, other: int | None) -> bool:
+    """Whether two arms held the same number of requests; a limit of None holds all that are offered."""
+    return min(one or concurrency, concurrency) == min(other or concurrency, concurrency)
+
+
+def misleads(rates_and_speeds: Iterable[tuple[float, float]]) -> bool:
+    """Whether a higher accept rate goes with a lower speed for any two of these."""
+    pairs = sorted(rates_and_speeds)
+    return any(
+        rate < other_rate and speed > other_speed
+        for index, (rate, speed) in enumerate(pairs)
+        for other_rate, other_speed in pairs[index + 1 :]
+    )
+
+
+def foremost(verdicts: Iterable[str]) -> str:
+    """The one word for a cell."""
+    found = set(verdicts)
+    return next((one for one in PRECEDENCE if one in found), "unknown")
+
+
+def in_order(verdicts: Iterable[str]) -> tuple[str, ...]:
+    """Each once, causes first; `healthy` and `unknown` only when nothing else is said."""
+    found = set(verdicts)
+    telling = tuple(one for one in PRECEDENCE if one in found and one not in ("healthy", "unknown"))
+    return telling or tuple(one for one in ("healthy", "unknown") if one in found)

@@ -1,0 +1,116 @@
+"""`specbench`: finds the verb and hands over. Imports nothing slow, so that `--help` answers at once."""
+
+import argparse
+import difflib
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Final
+
+from specbench import __version__
+from specbench.errors import SpecbenchError
+
+VERBS: Final = {
+    "run": "run a suite: launch each variant, drive the load, store what was seen, print the table",
+    "plan": "print what `run` would do: every command, its environment, the order, the duration",
+    "report": "print the tables of a stored run again, from disk alone",
+    "schema": "print the JSON Schema of suite files, for editors",
+}
+"""A verb is one module `specbench/cli/<verb>.py` with `add_arguments(parser)` and `run(args) -> int`."""
+
+EXAMPLES: Final = """\
+examples:
+  specbench run suites/quickstart.yaml        real speculative decoding on this CPU, in minutes
+  specbench plan suites/kimi.yaml             what 8 GPUs would be asked to do; needs none of them
+  specbench run suites/kimi.yaml --rehearse   the same suite against a simulated server
+  specbench report results/<run>              the tables again
+
+exit codes: 0 all went well, 1 a variant failed, 2 wrong usage or a file that can't be used, 130 interrupted
+"""
+
+EXIT_USAGE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+
+
+def entry() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without × or – still gets its answer
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(argv: Sequence[str]) -> int:
+    """The exit code. Every mistake of the user ends here as text on stderr."""
+    try:
+        code = _dispatch(argv)
+        sys.stdout.flush()
+    except SpecbenchError as error:
+        return _refuse(str(error))
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _abandon_stdout()
+        return EXIT_BROKEN_PIPE
+    except SystemExit as stop:  # argparse's way out of --help and of wrong usage
+        return stop.code if isinstance(stop.code, int) else EXIT_USAGE if stop.code else 0
+    return code
+
+
+def _dispatch(argv: Sequence[str]) -> int:
+    parser = _parser()
+    if not argv:
+        parser.print_help(sys.stderr)
+        return EXIT_USAGE
+    verb, rest = argv[0], argv[1:]
+    if verb.startswith("-"):
+        parser.parse_args([verb])
+    if verb not in VERBS:
+        near = difflib.get_close_matches(verb, VERBS, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(VERBS)}"
+        return _refuse(f"there is no verb '{verb}'; {hint}")
+    module = importlib.import_module(f"specbench.cli.{verb}")
+    code: int = module.run(_verb_parser(verb, module).parse_args(rest))
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    listed = "\n".join(f"  {verb:<8}{line}" for verb, line in VERBS.items())
+    parser = argparse.ArgumentParser(
+        prog="specbench",
+        usage="specbench VERB …  (specbench VERB --help says more)",
+        description=f"The speculative-decoding benchmark.\n\nverbs:\n{listed}",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"specbench {__version__}")
+    return parser
+
+
+def _verb_parser(verb: str, module: ModuleType) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"specbench {verb}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    return parser
+
+
+def _refuse(text: str) -> int:
+    print("\n".join(f"specbench: {line}" for line in text.splitlines()), file=sys.stderr)
+    return EXIT_USAGE
+
+
+def _abandon_stdout() -> None:
+    """Whoever read our output has gone; a second flush at exit would only complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    entry()

@@ -1,0 +1,151 @@
+"""What `plan` prints: an outlook as text of at most 100 columns, and as JSON."""
+
+import re
+import shlex
+import textwrap
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from specbench.cli.outlook import Outlook, PlannedLaunch
+from specbench.units import Second
+
+WIDTH: Final = 100
+LABEL_WIDTH: Final = 11
+INDENT: Final = "    "
+FLAG: Final = re.compile(r"--?[A-Za-z]")
+
+
+def outlook_json(outlook: Outlook) -> str:
+    """One JSON document: the resolved suite, the launches in order, the estimate."""
+    suite = outlook.plan.suite
+    document = {
+        "suite": suite,
+        "simulated": outlook.rehearsal is not None,
+        "rehearsal": outlook.rehearsal,
+        "launches": outlook.launches,
+        "estimate_s": outlook.plan.estimate_s,
+        "assumed": suite.expected,
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def outlook_text(outlook: Outlook) -> str:
+    """Header, then every launch in order."""
+    return "\n".join([*_header(outlook), *_launches(outlook), ""])
+
+
+def _header(outlook: Outlook) -> Iterator[str]:
+    suite = outlook.plan.suite
+    if outlook.rehearsal is not None:
+        yield from _row("SIMULATED", f"a rehearsal against the simulated engine, with {outlook.rehearsal}")
+    yield from _row("suite", f"{suite.name} ({suite.path})")
+    yield from _row("model", suite.model.path + (f" at {suite.model.revision}" if suite.model.revision else ""))
+    yield from _row("baseline", suite.baseline)
+    for index, workload in enumerate(suite.workloads):
+        levels = ", ".join(str(one) for one in workload.concurrency)
+        counts = ", ".join(str(workload.level_request_count(one)) for one in workload.concurrency)
+        yield from _row(
+            "" if index else "workloads",
+            f"{workload.name}: concurrency {levels}; {counts} requests; at most {workload.max_output_tokens} output tokens",
+        )
+    yield from _row("launches", _order(outlook))
+    yield from _row(
+        "estimate",
+        f"{_span(outlook.plan.estimate_s)}, a guess from the suite's `expected`: {suite.expected.startup_s:g} s until a "
+        f"server is ready, {suite.expected.per_user_tps:g} tok/s for each stream, every answer at full length",
+    )
+    for note in _version_notes(outlook):
+        yield from _row("note", note)
+
+
+def _order(outlook: Outlook) -> str:
+    suite = outlook.plan.suite
+    count = len(suite.variants)
+    text = f"{len(outlook.launches)}, one after another: {count} variants × {suite.launches}"
+    if suite.launches == 1:
+        return text + ", in the file's order"
+    return text + f"; in blocks of one launch a variant, every second block in reverse, seed {suite.seed}"
+
+
+def _version_notes(outlook: Outlook) -> Iterator[str]:
+    """One sentence for each engine and interpreter."""
+    seen: set[tuple[str, str]] = set()
+    for launch in outlook.launches:
+        where = (launch.engine_title, launch.variant.server.python or "this Python")
+        if not launch.launches or where in seen:
+            continue
+        seen.add(where)
+        if outlook.rehearsal is not None:
+            yield f"{launch.engine_title} {launch.engine_version} is imitated"
+        elif launch.engine_version is None:
+            yield f"{where[0]} is not installed for {where[1]}: the flags shown are those that its known versions share"
+        else:
+            yield f"{where[0]} {launch.engine_version} in {where[1]}"
+
+
+def _launches(outlook: Outlook) -> Iterator[str]:
+    shown: dict[str, int] = {}
+    for number, launch in enumerate(outlook.launches, 1):
+        yield ""
+        yield from _heading(outlook, number, launch)
+        first = shown.setdefault(launch.trial.variant, number)
+        if first != number:
+            yield f"{INDENT}(the command of {first}/{len(outlook.launches)})"
+        elif launch.argv:
+            yield from _command(launch)
+
+
+def _heading(outlook: Outlook, number: int, launch: PlannedLaunch) -> Iterator[str]:
+    total = outlook.plan.suite.launches
+    parts = [f"{number}/{len(outlook.launches)}  {launch.trial.variant}"]
+    if total > 1:
+        parts.append(f"launch {launch.trial.launch_index + 1} of {total}")
+    if launch.launches:
+        parts += [_gpus(launch.slot.gpu_ids), f"port {launch.slot.port} (leased at run)"]
+    else:
+        parts.append(f"already served at {launch.variant.server.url}")
+    parts.append(_span(launch.estimate_s))
+    if outlook.rehearsal is not None:
+        parts.append("SIMULATED")
+    yield from textwrap.wrap(" · ".join(parts), WIDTH, subsequent_indent=INDENT, break_on_hyphens=False)
+
+
+def _command(launch: PlannedLaunch) -> Iterator[str]:
+    """One flag a line, so that it can be read, and pasted into a shell as it is."""
+    lines = _environment(launch)
+    words = list(launch.argv)
+    start = next((index for index, word in enumerate(words) if index > 2 and FLAG.match(word)), len(words))
+    lines.append(shlex.join(words[:start]))
+    for word in words[start:]:
+        if FLAG.match(word):
+            lines.append(shlex.quote(word))
+        else:
+            lines[-1] += " " + shlex.quote(word)
+    yield from textwrap.indent(" \\\n".join(lines), INDENT * 2)[len(INDENT) :].splitlines()
+
+
+def _environment(launch: PlannedLaunch) -> list[str]:
+    removed = " ".join(f"-u {shlex.quote(name)}" for name in launch.unset)
+    added = [f"{name}={shlex.quote(value)}" for name, value in launch.env.items()]
+    return [f"env {removed}", *added] if removed else added
+
+
+def _gpus(gpu_ids: tuple[int, ...]) -> str:
+    if not gpu_ids:
+        return "no GPU"
+    return f"GPU {gpu_ids[0]}" if len(gpu_ids) == 1 else f"GPUs {gpu_ids[0]}–{gpu_ids[-1]}"
+
+
+def _span(seconds: Second) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"about {round(seconds)} s"
+    return f"about {minutes} min" if minutes < 120 else f"about {minutes // 60} h {minutes % 60:02d} min"
+
+
+def _row(label: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=label.ljust(LABEL_WIDTH), subsequent_indent=" " * LABEL_WIDTH, break_on_hyphens=False
+    )

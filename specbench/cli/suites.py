@@ -1,0 +1,11 @@
+"""How every verb reads a suite: with the engines and datasets that exist, and the shell's environment."""
+
+import os
+
+from specbench import datasets, engines
+from specbench.suite import Suite, load_suite
+
+
+def read_suite(path: str) -> Suite:
+    """Raises SuiteError with every mistake in the file."""
+    return load_suite(path, os.environ, known={"engine": engines.names(), "dataset": datasets.names()})

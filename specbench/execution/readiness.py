@@ -1,0 +1,65 @@
+"""From launched to ready: the ready line and the ready path, raced against death and the start-up limit."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from specbench import clock
+from specbench.engines import Engine
+from specbench.errors import LaunchError
+from specbench.execution.control import Control
+from specbench.execution.observe import LogTail, last_lines, log_tail
+from specbench.execution.server import Server
+from specbench.units import Second
+
+POLL_S = 0.1
+NOTICE_S = 1.0
+"""Between two notices of how far the start-up is."""
+
+
+async def wait_ready(
+    server: Server,
+    tail: LogTail,
+    control: Control,
+    engine: Engine,
+    log_path: Path,
+    limit_s: Second,
+    notice: Callable[[str], None],
+) -> None:
+    """Returns when requests are welcome. Raises LaunchError: `died_while_loading` or `startup_timeout`."""
+    begun_s = clock.now_s()
+    answered_s: Second | None = None
+    noticed_s = begun_s
+    while True:
+        now_s = clock.now_s()
+        if server.exit_code is not None:
+            raise death("died_while_loading", server, tail, engine, log_path)
+        if now_s - begun_s > limit_s:
+            raise too_slow(tail, log_path, limit_s)
+        if answered_s is None and await control.answers():
+            answered_s = now_s
+        if answered_s is not None and (tail.ready.is_set() or now_s - answered_s >= engine.endpoints.ready_line_wait_s):
+            return
+        if now_s - noticed_s >= NOTICE_S:
+            noticed_s = now_s
+            server.look_around()
+            notice(phase_name(tail))
+        await asyncio.sleep(POLL_S)
+
+
+def phase_name(tail: LogTail) -> str:
+    """The phase that its log entered last."""
+    return tail.phases[-1].name if tail.phases else "starting"
+
+
+def death(kind: str, server: Server, tail: LogTail, engine: Engine, log_path: Path) -> LaunchError:
+    """The cause as the engine reads it from the log."""
+    tail.drain()
+    cause = engine.death_cause(last_lines(log_path), server.exit_code)
+    return LaunchError(kind, cause, log_tail(log_path))
+
+
+def too_slow(tail: LogTail, log_path: Path, limit_s: Second) -> LaunchError:
+    """Names the phase it was in."""
+    cause = f"not ready after {limit_s:g} s (startup_timeout_s), last phase: {phase_name(tail)}"
+    return LaunchError("startup_timeout", cause, log_tail(log_path))

@@ -1,0 +1,144 @@
+"""Runs a plan: one launch after another, whatever becomes of each."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+import specbench
+from specbench import clock, datasets
+from specbench.errors import SpecbenchError
+from specbench.execution.bench import Bench, OnEvent, obstacles, prepare
+from specbench.execution.environment import environment, tree_without_secrets
+from specbench.execution.slots import PORTS
+from specbench.execution.trial import LaunchRun
+from specbench.plan import Plan
+from specbench.records import RunRecord, TrialRecord
+from specbench.store import RunWriter, create_run
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """How a run ended."""
+
+    folder: Path
+    failed: tuple[str, ...] = ()
+    """`variant: cause`, one a launch that failed."""
+    interrupted: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0 when all went well, 1 when a launch failed, 130 when it was interrupted."""
+        if self.interrupted:
+            return 130
+        return 1 if self.failed else 0
+
+
+def run_plan(
+    plan: Plan, suite_text: str, results: Path, on_event: OnEvent, rehearsal: str | None = None, ports: range = PORTS
+) -> Outcome:
+    """Raises SpecbenchError, before anything is started or written, with every obstacle on a line of its own."""
+    bench = Bench(plan=plan, on_event=on_event, rehearsal=rehearsal, ports=ports)
+    found = asyncio.run(obstacles(bench))
+    if found:
+        raise SpecbenchError("\n".join(found))
+    prepare(bench)
+    writer = create_run(results, plan.suite.name, suite_text)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(_run_all(bench, writer))
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's where it is installed; None leaves it to asyncio."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+class Interrupt:
+    """SIGINT, SIGTERM and SIGHUP (the terminal closes; servers have sessions of their own and would stay).
+
+    The first cancels what runs, the second lets nothing wait any longer.
+    """
+
+    def __init__(self) -> None:
+        self.hurry = asyncio.Event()
+        self.asked = False
+        self._task = asyncio.current_task()
+
+    def ask(self) -> None:
+        """Called by the signal."""
+        if self.asked:
+            self.hurry.set()
+        elif self._task is not None:
+            self.asked = True
+            self._task.cancel()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Only the main thread can listen; elsewhere nothing is changed."""
+        numbers = heard_signals() if threading.current_thread() is threading.main_thread() else ()
+        loop = asyncio.get_running_loop()
+        for number in numbers:
+            loop.add_signal_handler(number, self.ask)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+
+def heard_signals() -> tuple[signal.Signals, ...]:
+    """SIGHUP only where `nohup` does not ask to ignore it."""
+    hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+    return (signal.SIGINT, signal.SIGTERM, *hangup)
+
+
+async def _run_all(bench: Bench, writer: RunWriter) -> Outcome:
+    run = run_record(bench)
+    writer.write_run(run)
+    interrupt = Interrupt()
+    done: list[TrialRecord] = []
+    with interrupt.listening():
+        try:
+            for trial in bench.plan.trials:
+                with writer.open_trial(trial) as trial_writer:
+                    done.append(await LaunchRun(bench, trial, trial_writer, interrupt.hurry).run())
+                if interrupt.asked:
+                    break
+        except asyncio.CancelledError:
+            if not interrupt.asked:
+                raise
+    complete = len(done) == len(bench.plan.trials) and all(record.complete for record in done)
+    writer.write_run(structs.replace(run, ended_utc=clock.utc_text(), complete=complete))
+    failed = tuple(f"{one.trial.variant}: {one.failure.cause}" for one in done if one.failure)
+    return Outcome(folder=writer.folder, failed=failed, interrupted=interrupt.asked)
+
+
+def run_record(bench: Bench) -> RunRecord:
+    """`run.json` as it is before the first launch."""
+    suite = bench.suite
+    return RunRecord(
+        suite_name=suite.name,
+        suite_path=suite.path,
+        suite=tree_without_secrets(msgspec.to_builtins(suite)),
+        trials=bench.plan.trials,
+        started_utc=clock.utc_text(),
+        simulated=bench.rehearsal is not None,
+        rehearsal=bench.rehearsal,
+        specbench_version=specbench.__version__,
+        environment=environment(),
+        datasets={workload.name: _dataset_record(bench, workload.name, workload.dataset) for workload in suite.workloads},
+    )
+
+
+def _dataset_record(bench: Bench, workload: str, dataset: str) -> dict[str, Any]:
+    prompts = bench.prompts[workload]
+    return {"dataset": dataset, "prompt_ids": [prompt.id for prompt in prompts], "sha256": datasets.digest(prompts)}

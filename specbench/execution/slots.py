@@ -1,0 +1,125 @@
+"""Leases what one server may hold: GPUs and ports. One server runs at a time; packing several comes later."""
+
+import os
+import random
+import shutil
+import socket
+import subprocess
+from collections.abc import Collection, Iterator
+
+from msgspec import Struct
+
+from specbench.errors import LaunchError
+from specbench.plan import Slot
+from specbench.suite import Suite, Variant
+
+PORTS = range(20000, 30000)
+"""Below the kernel's ephemeral range: a server binds minutes after the check, and no outgoing connection may take it."""
+
+SMI_TIMEOUT_S = 20.0
+
+
+class Gpu(Struct, frozen=True, kw_only=True):
+    """One GPU as `nvidia-smi` lists it."""
+
+    index: int
+    name: str
+    memory_bytes: int | None
+
+
+def port_is_free(host: str, port: int) -> bool:
+    """Proved by binding and listening. A port in TIME_WAIT is free: servers bind with SO_REUSEADDR too."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+            probe.listen(1)
+        except OSError:
+            return False
+        return True
+
+
+def free_port(host: str, ports: range = PORTS, taken: Collection[int] = ()) -> int:
+    """A free port of the range, searched from a random start so that two runs rarely meet. Raises LaunchError."""
+    start = random.randrange(len(ports))
+    for offset in range(len(ports)):
+        port = ports[(start + offset) % len(ports)]
+        if port not in taken and port_is_free(host, port):
+            return port
+    if len(ports) == 1:
+        raise LaunchError("port_in_use", f"port {ports[0]} on {host} is in use by another process; stop it or give another")
+    raise LaunchError("port_in_use", f"no port from {ports[0]} to {ports[-1]} on {host} is free")
+
+
+def lease(suite: Suite, variant: Variant, ports: range = PORTS) -> Slot:
+    """GPUs 0 to tp-1 of those visible, none on a CPU; two ports that are free now. Raises LaunchError."""
+    host = variant.server.host
+    port = free_port(host, ports)
+    nccl_ports = PORTS if len(ports) < 2 else ports
+    gpu_ids = tuple(gpu_indices()[: variant.server.tensor_parallel]) if suite.hardware.gpu_count else ()
+    return Slot(gpu_ids=gpu_ids, port=port, nccl_port=free_port(host, nccl_ports, taken=(port,)))
+
+
+def gpu_indices() -> list[int]:
+    """Indices that a server may use: those in CUDA_VISIBLE_DEVICES, or all."""
+    return [gpu.index for gpu in gpus()]
+
+
+def gpus() -> tuple[Gpu, ...]:
+    """The GPUs that `nvidia-smi` lists and CUDA_VISIBLE_DEVICES leaves, empty without it."""
+    rows = (line.split(", ") for line in smi("index,name,memory.total").splitlines())
+    found = {
+        int(row[0]): Gpu(index=int(row[0]), name=row[1], memory_bytes=_mebibytes(row[2])) for row in rows if len(row) == 3
+    }
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None or not all(part.strip().isdigit() for part in visible.split(",")):
+        return () if visible == "" else tuple(found.values())
+    return tuple(found[int(part)] for part in visible.split(",") if int(part) in found)
+
+
+def _mebibytes(text: str) -> int | None:
+    number = text.removesuffix(" MiB")
+    return int(number) * 2**20 if number.isdigit() else None
+
+
+def smi(fields: str) -> str:
+    """`nvidia-smi`'s CSV for these fields; empty when there is no such program or it fails."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run(
+            [program, f"--query-gpu={fields}", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=SMI_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def gpu_obstacles(suite: Suite, variants: Collection[Variant], found: Collection[Gpu]) -> Iterator[str]:
+    """A sentence for each need that this machine does not meet."""
+    if suite.hardware.gpu_count > len(found):
+        yield f"the suite needs {suite.hardware.gpu_count} GPUs and this machine has {_listed(found)}"
+        return
+    for variant in variants if suite.hardware.gpu_count else ():
+        needed = variant.server.tensor_parallel
+        if needed > len(found):
+            yield f"variant '{variant.name}' needs {needed} GPUs (tensor_parallel) and this machine has {_listed(found)}"
+
+
+def _listed(found: Collection[Gpu]) -> str:
+    return f"{len(found)} ({', '.join(gpu.name for gpu in found)})" if found else "none that nvidia-smi shows"
+
+
+def port_obstacles(variants: Collection[Variant], ports: range) -> Iterator[str]:
+    """A sentence for each host on which no port of the range is free."""
+    for host in dict.fromkeys(variant.server.host for variant in variants):
+        try:
+            free_port(host, ports)
+        except LaunchError as error:
+            yield error.cause

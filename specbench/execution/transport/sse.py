@@ -1,0 +1,116 @@
+"""Server-sent events: bytes in, payloads with their arrival out. Pure; a body split anywhere gives the same events."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from specbench.execution.transport.arrivals import Arrivals
+from specbench.units import Second
+
+_MAX_EVENT_BYTES: Final = 16 << 20
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class Event(Struct, frozen=True, gc=False):
+    """One `data:` event."""
+
+    data: bytes
+    """Its data lines, joined by line feeds."""
+    at_s: Second
+    """Arrival of the last byte of the blank line that ended it."""
+    name: bytes = b""
+    """The `event:` field; empty when there is none."""
+
+
+class EventSplitter:
+    """Splits a body into events as it comes. Lines end in LF, CRLF or CR; comments and events without data are no events."""
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        self._stamps_s = arrivals.stamps_s
+        self._offsets = arrivals.offsets
+        self._read_index = 0
+        self._rest = b""
+        """The bytes after the last blank line seen."""
+        self._rest_offset = 0
+        self._begun = False
+        self.comment_count = 0
+        self.garbage_line_count = 0
+        """Lines that are no field of the format: not SSE, or a broken stream."""
+
+    @property
+    def unfinished(self) -> bytes:
+        """What follows the last whole event, comments apart: empty unless the body was cut off."""
+        return b"\n".join(line for line in self._rest.splitlines() if line and not line.startswith(b":"))
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete. Raises ValueError when one event grows beyond 16 MiB."""
+        rest = self._rest + data
+        if not self._begun:
+            if len(rest) < len(_BOM) and _BOM.startswith(rest):
+                self._rest = rest
+                return []
+            self._begun = True
+            if rest.startswith(_BOM):
+                rest, self._rest_offset = rest[len(_BOM) :], len(_BOM)
+        events = self._fast(rest) if b"\r" not in rest else self._slow(rest)
+        if len(self._rest) > _MAX_EVENT_BYTES:
+            raise ValueError(f"One event is longer than {_MAX_EVENT_BYTES} bytes.")
+        return events
+
+    def _fast(self, text: bytes) -> list[Event]:
+        """Line feeds only: blank lines separate the events."""
+        *blocks, self._rest = text.split(b"\n\n")
+        events: list[Event] = []
+        end_offset = self._rest_offset
+        for block in blocks:
+            end_offset += len(block) + 2
+            if block.startswith(b"data: ") and b"\n" not in block:
+                events.append(Event(block[6:], self._at_s(end_offset)))
+            else:
+                self._block(block.split(b"\n"), end_offset, events)
+        self._rest_offset = end_offset
+        return events
+
+    def _slow(self, text: bytes) -> list[Event]:
+        """Any line end. A CR at the very end waits for the byte after it, which may be its LF."""
+        events: list[Event] = []
+        lines: list[bytes] = []
+        position = begin = 0
+        for line in text.splitlines(keepends=True):
+            position += len(line)
+            if not line.endswith((b"\n", b"\r")) or (line.endswith(b"\r") and position == len(text)):
+                break
+            bare = line.rstrip(b"\r\n")
+            if bare:
+                lines.append(bare)
+                continue
+            self._block(lines, self._rest_offset + position, events)
+            lines, begin = [], position
+        self._rest = text[begin:]
+        self._rest_offset += begin
+        return events
+
+    def _block(self, lines: list[bytes], end_offset: int, events: list[Event]) -> None:
+        data: list[bytes] = []
+        name = b""
+        for line in filter(None, lines):
+            field, colon, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if field == b"data":
+                data.append(value)
+            elif field == b"event":
+                name = value
+            elif colon and not field:
+                self.comment_count += 1
+            elif field not in (b"id", b"retry"):
+                self.garbage_line_count += 1
+        if data:
+            events.append(Event(b"\n".join(data), self._at_s(end_offset), name))
+
+    def _at_s(self, end_offset: int) -> Second:
+        """Arrival of an event's last byte. Events end in order, so the search goes on where it stopped."""
+        index = self._read_index
+        while self._offsets[index] < end_offset:
+            index += 1
+        self._read_index = index
+        return self._stamps_s[index]

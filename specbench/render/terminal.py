@@ -1,0 +1,163 @@
+"""A judgement for a terminal or a pipe: no colour unless asked for, no figure ever cut."""
+
+import io
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from specbench.analysis import Judgement
+from specbench.render import prose, tables, words
+from specbench.render.tables import Column, Table
+
+MANY_CELLS = 40
+"""With more cells than this the overview stands in place of the cells, unless all are asked for."""
+
+STYLES = {
+    "healthy": "green",
+    "slower": "red",
+    "dead drafter": "bold red",
+    "failed": "bold red",
+    "not speculating": "bold red",
+    "not comparable": "yellow",
+    "capped": "yellow",
+    "graphs off": "yellow",
+    "mixed graphs": "yellow",
+    "error": "bold red",
+    "warning": "yellow",
+}
+
+
+def render(judgement: Judgement, width: int = 100, color: bool = False, all_cells: bool = False) -> str:
+    """`width` in characters; a table that can't be split to fit is wider."""
+    console = Console(
+        file=io.StringIO(),
+        width=10_000,
+        color_system="standard" if color else None,
+        force_terminal=color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    with console.capture() as captured:
+        for part in _parts(judgement, width, all_cells):
+            console.print(part)
+            console.print()
+    return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")) + "\n"
+
+
+def _parts(judgement: Judgement, width: int, all_cells: bool) -> Iterable[Text | RichTable]:
+    yield _heading(judgement, width)
+    shown = list(_tables(judgement, width, all_cells))
+    for table in shown:
+        for part in tables.fit(table, width):
+            yield _rich_table(part)
+    yield _lines(tables.legend(column for table in shown for column in table.columns), width, "dim")
+    if not all_cells and _many(judgement):
+        yield _lines(
+            [f"All {len(judgement.summaries)} cells: specbench report {words.clean(judgement.run_folder)} --all"], width
+        )
+    yield _sentences(judgement, width)
+    if judgement.findings:
+        yield _findings(judgement, width)
+
+
+def _heading(judgement: Judgement, width: int) -> Text:
+    text = Text(prose.title(judgement), style="bold")
+    stamp = words.banner(judgement.simulated, judgement.rehearsal)
+    if stamp:
+        text.append("\n").append(_lines([stamp], width, "bold yellow"))
+    text.append("\n").append(_lines([prose.circumstances(judgement)], width, "not bold"))
+    for note in judgement.notes:
+        text.append("\n").append(_lines([words.clean(note)], width, "yellow"))
+    return text
+
+
+def _many(judgement: Judgement) -> bool:
+    return len(judgement.summaries) > MANY_CELLS and bool(judgement.overview)
+
+
+def _tables(judgement: Judgement, width: int, all_cells: bool) -> Iterable[Table]:
+    if not judgement.summaries:
+        return
+    if _many(judgement):
+        yield from _whole_or_two(judgement, True, width, "Overview, all workloads pooled")
+        yield tables.speedup_matrix(judgement)
+    if all_cells or not _many(judgement):
+        yield from _whole_or_two(judgement, False, width, "Results by workload and streams")
+
+
+def _whole_or_two(judgement: Judgement, pooled: bool, width: int, title: str) -> Iterable[Table]:
+    """One table where it fits, else speed and latency apart."""
+    rows = judgement.overview if pooled else judgement.summaries
+    whole = tables.by_level(judgement, rows, tables.telling(tables.FIGURES, rows), title)
+    if len(tables.fit(whole, width)) == 1:
+        yield whole
+        return
+    yield tables.by_level(judgement, rows, tables.telling(tables.SPEED, rows), title)
+    yield tables.by_level(judgement, rows, tables.telling(tables.LATENCY, rows), f"{title}: latency")
+
+
+def _rich_table(table: Table) -> RichTable:
+    drawn = RichTable(
+        title=Text(table.title, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for column in table.columns:
+        drawn.add_column(Text("\n".join(column.short)), justify="right" if column.numeric else "left", no_wrap=True)
+    for name, rows in table.groups:
+        if name:
+            drawn.add_section()
+            drawn.add_row(Text(name, style="bold"))
+        for row in rows:
+            drawn.add_row(*_cells(table.columns, row, indent=bool(name)))
+    return drawn
+
+
+def _cells(columns: Sequence[Column], row: Sequence[str], indent: bool) -> Iterable[Text]:
+    for column, text in zip(columns, row, strict=True):
+        name = "  " + text if indent and column is tables.VARIANT else text
+        yield Text(name, style=STYLES.get(text, "") if column is tables.VERDICT else "")
+
+
+def _sentences(judgement: Judgement, width: int) -> Text:
+    text = Text(tables.stamped("Variant by variant", judgement), style="bold")
+    for variant, sentence in prose.sentences(judgement):
+        text.append("\n").append(_lines([f"{variant}: {sentence}"], width, "not bold"))
+    return text
+
+
+def _findings(judgement: Judgement, width: int) -> Text:
+    text = Text("Findings", style="bold")
+    for remark in prose.remarks(judgement.findings):
+        text.append(f"\n{remark.severity}", style=f"not bold {STYLES.get(remark.severity, '')}")
+        text.append(f" {remark.code}" + (f": {', '.join(remark.variants)}" if remark.variants else ""), style="not bold")
+        seen = [f"Seen: {one}" for one in remark.evidence[:1]] + list(remark.evidence[1:])
+        remedy = [f"Do: {remark.remedy}"] if remark.remedy else []
+        text.append("\n").append(_lines([remark.message, *seen, *remedy], width, "not bold", indent="  "))
+    return text
+
+
+def _lines(paragraphs: Iterable[str], width: int, style: str = "", indent: str = "") -> Text:
+    """Wrapped by words; what follows the first line hangs by two."""
+    wrapped = [
+        textwrap.fill(
+            one,
+            width,
+            initial_indent=indent,
+            subsequent_indent=indent + "  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for one in paragraphs
+    ]
+    return Text("\n".join(wrapped), style=style)

@@ -1,0 +1,92 @@
+"""Figures and strings as a person reads them. The only place where seconds become milliseconds and ratios percent."""
+
+import re
+from typing import Final
+
+from specbench.analysis import Quantiles, Summary
+
+NOTHING: Final = "–"
+"""Stands where nothing was measured; never a zero."""
+
+_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """One line without control characters, terminal escapes or direction marks: results hold what a server printed."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", re.sub(r"[\t\r\n]+", " ", text)))
+
+
+def rate(value_tps: float | None) -> str:
+    """tok/s, three figures or more."""
+    if value_tps is None:
+        return NOTHING
+    return f"{value_tps:.1f}" if value_tps < 1000 else f"{value_tps:.0f}"
+
+
+def times(ratio: float | None) -> str:
+    """A speed-up; the heading carries the sign."""
+    return NOTHING if ratio is None else f"{ratio:.2f}"
+
+
+def length(value: float | None) -> str:
+    """Tokens a step."""
+    return NOTHING if value is None else f"{value:.2f}"
+
+
+def percent(ratio: float | None) -> str:
+    """Without the sign."""
+    return NOTHING if ratio is None else f"{100 * ratio:.0f}"
+
+
+def milliseconds(value_s: float) -> str:
+    """Three figures or more."""
+    value = 1000 * value_s
+    if value >= 99.95:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def pair_ms(quantiles: Quantiles | None, mark: str = "") -> str:
+    """`p50/p99`."""
+    if quantiles is None:
+        return NOTHING
+    return f"{mark}{milliseconds(quantiles.p50_s)}/{milliseconds(quantiles.p99_s)}"
+
+
+def accept_length(row: Summary) -> str:
+    """`~` before an estimate from the log."""
+    return ("~" if row.accept_source == "log" else "") + length(row.accept_length)
+
+
+def accept_rate(row: Summary) -> str:
+    """`37 (3)`: percent, and K behind it."""
+    if row.accept_rate_ratio is None:
+        return NOTHING
+    return f"{percent(row.accept_rate_ratio)} ({row.proposed_tokens})"
+
+
+def verdict(code: str) -> str:
+    """A code as words."""
+    return SHORT_VERDICTS.get(code, code.replace("_", " "))
+
+
+SHORT_VERDICTS: Final = {
+    "slower_than_baseline": "slower",
+    "mixed_graph_regimes": "mixed graphs",
+    "concurrency_capped": "capped",
+    "speculation_inactive": "not speculating",
+}
+
+
+def place(workload: str, concurrency: int) -> str:
+    """`chat, 8 streams`."""
+    return f"{clean(workload)}, {concurrency} stream{'' if concurrency == 1 else 's'}"
+
+
+def banner(simulated: bool, rehearsal: str | None) -> str | None:
+    """The line that stands above everything made by a cost model; None for a real run."""
+    if not simulated:
+        return clean(rehearsal) if rehearsal else None
+    text = "SIMULATED: these figures come from a cost model, not from a real engine."
+    return f"{text} {clean(rehearsal)}" if rehearsal else text

@@ -1,0 +1,95 @@
+"""The way from a YAML file to a resolved `Suite`."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from specbench.errors import Problem, SuiteError
+from specbench.suite.document import Document
+from specbench.suite.file import SuiteFile
+from specbench.suite.meaning import DRAFTS_IN_STEPS, check_meaning
+from specbench.suite.reading import read_document
+from specbench.suite.sketch import Sketch, sketch_variants
+from specbench.suite.structure import check_structure
+from specbench.suite.types import Drafter, Model, Server, Speculation, Suite, Variant
+
+OVERRIDDEN = ("python", "tensor_parallel", "host", "url", "log", "startup_timeout_s", "stop_grace_s")
+"""Fields of `Server` that a variant's own value replaces; `args` are appended and `env` is laid over."""
+
+
+def load_suite(path: str | Path, environ: Mapping[str, str], known: Mapping[str, Collection[str]] | None = None) -> Suite:
+    """Raises SuiteError with every mistake in the file, sorted by line.
+
+    `known` lists the names that exist for `engine` and `dataset`; a kind left out is not checked.
+    """
+    document = read_document(path, environ)
+    check_structure(document)
+    sketches = sketch_variants(document)
+    check_meaning(document, sketches, known or {})
+    document.raise_problems()
+    return _resolve(document, sketches.found)
+
+
+def _resolve(document: Document, sketches: tuple[Sketch, ...]) -> Suite:
+    written = {key: value for key, value in document.value.items() if not key.startswith("x-")}
+    try:
+        file = msgspec.convert(written, SuiteFile)
+    except msgspec.ValidationError as error:  # the schema was made from the same types, so this is not expected
+        raise SuiteError([Problem(document.path, 0, str(error))]) from error
+    drafters = {name: _drafter(one) for name, one in file.drafters.items()}
+    variants = tuple(_variant(sketch, file, drafters) for sketch in sketches)
+    return Suite(
+        name=file.name,
+        path=document.path,
+        model=Model(path=file.model) if isinstance(file.model, str) else file.model,
+        drafters=drafters,
+        variants=variants,
+        baseline=file.baseline or next(one.name for one in variants if one.speculation is None),
+        workloads=file.workloads,
+        launches=file.launches,
+        seed=file.seed,
+        hardware=file.hardware,
+        expected=file.expected,
+        warmup=file.warmup,
+        rehearsal=file.rehearsal,
+        sources=tuple(sorted(document.variables)),
+    )
+
+
+def _drafter(written: str | Drafter) -> Drafter:
+    return Drafter(path=written) if isinstance(written, str) else written
+
+
+def _variant(sketch: Sketch, file: SuiteFile, drafters: Mapping[str, Drafter]) -> Variant:
+    fields = {key: given.value for key, given in sketch.fields.items()}
+    return msgspec.convert(
+        {
+            "name": sketch.name.value if sketch.name else None,
+            "engine": fields.get("engine", file.engine),
+            "cuda_graph": fields.get("cuda_graph"),
+            "speculation": _speculation(sketch, drafters),
+            "server": _server(file.server, fields),
+        },
+        Variant,
+    )
+
+
+def _server(common: Server, fields: Mapping[str, Any]) -> Server:
+    return msgspec.structs.replace(
+        common,
+        args=(*common.args, *fields.get("args", ())),
+        env=common.env | fields.get("env", {}),
+        **{key: fields[key] for key in OVERRIDDEN if key in fields},
+    )
+
+
+def _speculation(sketch: Sketch, drafters: Mapping[str, Drafter]) -> Speculation | None:
+    """Method and steps are written out even where the file implies them."""
+    if sketch.speculation is None:
+        return None
+    stated = msgspec.convert({key: given.value for key, given in sketch.speculation.items()}, Speculation)
+    method = stated.method or (drafters[stated.drafter].method if stated.drafter else None)
+    steps = stated.steps_count if method in DRAFTS_IN_STEPS else stated.steps
+    return msgspec.structs.replace(stated, method=method, steps=steps)

@@ -1,0 +1,166 @@
+"""What a suite's parts mean to one another. Judges whatever is well-formed, so that all faults show at once."""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from specbench.suite.document import Document, Given, Keys, quoted, suggestion
+from specbench.suite.sketch import Sketch, Sketches
+from specbench.suite.types import NAME_PATTERN
+
+NEEDS_DRAFTER: Final = ("eagle", "eagle3", "draft_model", "dflash")
+"""`mtp` drafts with layers of the target and may name a drafter; `prompt_lookup` has none."""
+DRAFTS_IN_STEPS: Final = ("eagle", "eagle3", "mtp", "draft_model")
+TWO_WORDS: Final = re.compile(r"--?[A-Za-z][\w-]*\s+\S.*", re.DOTALL)
+
+
+def check_meaning(document: Document, sketches: Sketches, known: Mapping[str, Collection[str]]) -> None:
+    """`known` holds the names that exist outside the file: `engine`, `dataset`. A kind left out is not checked."""
+    for sketch in sketches.found:
+        _check_engine(document, sketch, known.get("engine"))
+        _check_server(document, sketch)
+        if sketch.speculation is not None:
+            _check_speculation(document, sketch, sketch.speculation)
+    _check_args(document, ("server", "args"))
+    _check_args(document, ("matrix", "base", "args"))
+    _check_workloads(document, known.get("dataset"))
+    _check_names(document, sketches.found)
+    if sketches.complete:
+        _check_baseline(document, sketches.found)
+
+
+def drafter_method(document: Document, drafter: Any) -> Any:
+    """The method that a drafter states, if any."""
+    return document.get("drafters", drafter, "method") if isinstance(drafter, str) else None
+
+
+def _check_engine(document: Document, sketch: Sketch, known: Collection[str] | None) -> None:
+    engine = sketch.fields.get("engine") or document.fields().get("engine")
+    if engine is None:
+        if document.sound((*sketch.keys, "engine")) and document.sound(("engine",)):
+            document.complain((*sketch.keys, "engine"), "no engine: give 'engine' here or at the top of the file")
+    elif known is not None and engine.value not in known:
+        document.complain(engine.keys, f"engine {quoted(engine.value)} does not exist{suggestion(engine.value, known)}")
+
+
+def _check_server(document: Document, sketch: Sketch) -> None:
+    _check_args(document, (*sketch.keys, "args"))
+    parallel = sketch.fields.get("tensor_parallel") or document.fields("server").get("tensor_parallel")
+    gpu_count = document.get("hardware", "gpu_count")
+    if parallel and gpu_count and parallel.value > gpu_count:
+        document.complain(
+            parallel.keys, f"tensor_parallel {parallel.value} needs as many GPUs, but hardware.gpu_count is {gpu_count}"
+        )
+
+
+def _check_args(document: Document, keys: Keys) -> None:
+    for index, word in enumerate(document.get(*keys) or ()):
+        if isinstance(word, str) and TWO_WORDS.fullmatch(word) and document.sound((*keys, index)):
+            flag, rest = word.split(None, 1)
+            document.complain(
+                (*keys, index), f"{quoted(word)} would reach the server as one word; write two: {flag}, {quoted(rest)}"
+            )
+
+
+def _check_speculation(document: Document, sketch: Sketch, given: dict[str, Given]) -> None:
+    keys = sketch.speculation_keys
+    drafter = given.get("drafter")
+    drafters = document.value.get("drafters") or {}
+    if drafter and document.sound(("drafters",)) and drafter.value not in drafters:
+        listed = suggestion(drafter.value, drafters) or "; there are none"
+        document.complain(drafter.keys, f"drafter {quoted(drafter.value)} is not under 'drafters'{listed}")
+    stated = given["method"].value if "method" in given else None
+    method = stated or drafter_method(document, drafter.value if drafter else None)
+    if method is None:
+        _check_method_lacking(document, keys, drafter)
+    elif method == "prompt_lookup" and drafter:
+        document.complain(drafter.keys, "prompt_lookup drafts from the prompt itself: remove 'drafter'")
+    elif method in NEEDS_DRAFTER and not drafter and document.sound((*keys, "drafter")):
+        document.complain((*keys, "drafter"), f"method {method} needs a 'drafter'")
+    _check_lengths(document, keys, given, method)
+
+
+def _check_method_lacking(document: Document, keys: Keys, drafter: Given | None) -> None:
+    """Silent where the method, or the drafter that may state it, has been complained about already."""
+    places: list[Keys] = [(*keys, "method"), (*keys, "drafter")]
+    if drafter:
+        places += [drafter.keys, ("drafters",), ("drafters", drafter.value), ("drafters", drafter.value, "method")]
+    if all(document.sound(place) for place in places):
+        document.complain((*keys, "method"), "no method: give 'method' here or on the drafter")
+
+
+def _check_lengths(document: Document, keys: Keys, given: dict[str, Given], method: Any) -> None:
+    tokens, steps, topk, ngram = (given.get(key) for key in ("draft_tokens", "steps", "topk", "ngram"))
+    if tokens is None and document.sound((*keys, "draft_tokens")):
+        document.complain((*keys, "draft_tokens"), "key 'draft_tokens' is missing in 'speculation'")
+    if ngram and method not in (None, "prompt_lookup"):
+        document.complain(ngram.keys, f"'ngram' belongs to prompt_lookup, not to {method}")
+    if steps and method == "prompt_lookup":
+        document.complain(steps.keys, "'steps' has no meaning with prompt_lookup: remove it")
+    if method not in DRAFTS_IN_STEPS or not document.sound((*keys, "topk")):
+        return
+    branches = topk.value if topk else 1
+    if steps is None and branches > 1 and document.sound((*keys, "steps")):
+        document.complain((*keys, "steps"), f"key 'steps' is missing: with topk {branches} draft_tokens does not imply it")
+    if tokens and steps and branches == 1 and tokens.value != steps.value + 1:
+        document.complain(
+            tokens.keys,
+            f"draft_tokens {tokens.value} with steps {steps.value} and topk 1: the server would silently verify "
+            f"{steps.value + 1} tokens (steps + 1); write draft_tokens: {steps.value + 1}, or steps: {tokens.value - 1}",
+        )
+
+
+def _check_workloads(document: Document, known: Collection[str] | None) -> None:
+    seen: dict[str, Keys] = {}
+    for index in range(len(document.get("workloads") or ())):
+        fields = document.fields("workloads", index)
+        if name := fields.get("name"):
+            _check_unique(document, "workload", name, seen)
+        dataset, path = fields.get("dataset"), fields.get("path")
+        if dataset and known is not None and dataset.value not in known:
+            document.complain(
+                dataset.keys, f"dataset {quoted(dataset.value)} does not exist{suggestion(dataset.value, known)}"
+            )
+        if dataset and dataset.value == "jsonl" and document.sound(("workloads", index, "path")) and not path:
+            document.complain(dataset.keys, "dataset jsonl needs 'path', the file to read")
+        if path and (dataset is None or dataset.value == "builtin"):
+            document.complain(path.keys, "'path' has no meaning with the built-in prompts; write dataset: jsonl")
+
+
+def _check_names(document: Document, found: tuple[Sketch, ...]) -> None:
+    seen: dict[str, Keys] = {}
+    for name in [sketch.name for sketch in found if sketch.name]:
+        if re.search(NAME_PATTERN, name.value):
+            _check_unique(document, "variant", name, seen)
+        else:
+            document.complain(
+                name.keys,
+                f"the matrix would call a variant {quoted(name.value)}, which is no name: letters, digits and "
+                ". _ + - only, 80 at most",
+            )
+
+
+def _check_unique(document: Document, noun: str, name: Given, seen: dict[str, Keys]) -> None:
+    first = seen.setdefault(name.value, name.keys)
+    if first is name.keys:
+        return
+    hint = "; the matrix's name must mention every axis" if first == name.keys else f"; first on line {document.line(first)}"
+    document.complain(name.keys, f"{noun} name {quoted(name.value)} is used twice{hint}")
+
+
+def _check_baseline(document: Document, found: tuple[Sketch, ...]) -> None:
+    plain = [one.name.value for one in found if one.name and one.speculation is None]
+    named = document.fields().get("baseline")
+    if not document.sound(("baseline",)):
+        return
+    if not found:
+        document.complain((), "no variants: give 'variants', 'matrix' or both")
+    elif named is None:
+        if not plain and all(document.sound(one.speculation_keys) for one in found):
+            document.complain(("baseline",), "no variant is without speculation: add one, such as '- name: baseline'")
+    elif named.value not in [one.name.value for one in found if one.name]:
+        document.complain(named.keys, f"baseline {quoted(named.value)} is no variant{suggestion(named.value, plain)}")
+    elif named.value not in plain:
+        document.complain(
+            named.keys, f"baseline {quoted(named.value)} speculates; name a variant without{suggestion('', plain)}"
+        )

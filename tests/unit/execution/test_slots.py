@@ -1,0 +1,97 @@
+"""GPUs and ports."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from specbench.errors import LaunchError
+from specbench.execution.slots import free_port, gpu_obstacles, gpus, lease, port_is_free
+from specbench.suite import Hardware, Model, Server, Suite, Variant, Workload
+
+ROWS = "".join(f"{index}, NVIDIA H200, 143771 MiB\\n" for index in range(4))
+
+
+def suite(gpu_count: int = 0, tensor_parallel: int = 1) -> Suite:
+    variant = Variant(name="v", engine="fake", server=Server(tensor_parallel=tensor_parallel))
+    return Suite(
+        name="s",
+        path="s.yaml",
+        model=Model(path="m"),
+        variants=(variant,),
+        baseline="v",
+        workloads=(Workload(name="w"),),
+        hardware=Hardware(gpu_count=gpu_count),
+    )
+
+
+@pytest.fixture
+def four_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An `nvidia-smi` that lists four."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\nprintf '{ROWS}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+@pytest.fixture
+def no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def test_a_port_in_use_is_seen() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert not port_is_free("127.0.0.1", port)
+        with pytest.raises(LaunchError, match=f"port {port} on 127.0.0.1 is in use by another process"):
+            free_port("127.0.0.1", range(port, port + 1))
+    assert port_is_free("127.0.0.1", port)
+
+
+def test_a_port_taken_on_every_address_is_seen() -> None:
+    with socket.create_server(("0.0.0.0", 0)) as other:
+        assert not port_is_free("127.0.0.1", other.getsockname()[1])
+
+
+def test_the_ports_of_a_lease_differ() -> None:
+    port = free_port("127.0.0.1")
+    while not port_is_free("127.0.0.1", port + 1):
+        port = free_port("127.0.0.1")
+    slot = lease(suite(), suite().variants[0], range(port, port + 2))
+    assert {slot.port, slot.nccl_port} == {port, port + 1}
+    assert slot.gpu_ids == ()
+
+
+@pytest.mark.usefixtures("four_gpus")
+def test_gpus_are_leased_from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert next((gpu.index, gpu.name, gpu.memory_bytes) for gpu in gpus()) == (0, "NVIDIA H200", 143771 * 2**20)
+    assert lease(suite(2, 2), suite(2, 2).variants[0]).gpu_ids == (0, 1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    assert lease(suite(2, 2), suite(2, 2).variants[0]).gpu_ids == (3, 1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert gpus() == ()
+
+
+@pytest.mark.usefixtures("four_gpus")
+def test_enough_gpus_are_no_obstacle() -> None:
+    one = suite(4, 4)
+    assert list(gpu_obstacles(one, one.variants, gpus())) == []
+
+
+@pytest.mark.usefixtures("four_gpus")
+def test_too_few_gpus() -> None:
+    for one, sentence in ((suite(8, 8), "the suite needs 8 GPUs"), (suite(2, 8), "variant 'v' needs 8 GPUs")):
+        (found,) = gpu_obstacles(one, one.variants, gpus())
+        assert found.startswith(sentence)
+        assert "this machine has 4 (NVIDIA H200" in found
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_no_gpu() -> None:
+    one = suite(8, 8)
+    assert list(gpu_obstacles(one, one.variants, gpus())) == [
+        "the suite needs 8 GPUs and this machine has none that nvidia-smi shows"
+    ]
+    cpu = suite(0, 1)
+    assert list(gpu_obstacles(cpu, cpu.variants, gpus())) == []

@@ -1,0 +1,156 @@
+"""Server-sent events: however a body is cut, the same events with the arrival of their last byte."""
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specbench.execution.transport import Arrivals, EventSplitter
+from tests.unit.execution.transport.bed import Drive, Meeting, read_request
+
+BODIES = {
+    "plain": (b'data: {"a":1}\n\ndata: [DONE]\n\n', [b'{"a":1}', b"[DONE]"]),
+    "without a space": (b"data:x\n\ndata:  y\n\n", [b"x", b" y"]),
+    "CRLF": (b"data: x\r\n\r\ndata: y\r\n\r\n", [b"x", b"y"]),
+    "CR": (b"data: x\r\rdata: y\r\r:\n", [b"x", b"y"]),
+    "mixed ends": (b"data: x\r\n\ndata: y\n\r\ndata: z\n\n", [b"x", b"y", b"z"]),
+    "comments and keep-alives": (b": ping\n\n:\ndata: x\n\n\n\n: bye\n\n", [b"x"]),
+    "several data lines": (b"data: a\ndata:\ndata: b\n\n", [b"a\n\nb"]),
+    "other fields": (b"event: delta\nid: 7\nretry: 10\ndata: x\n\n", [b"x"]),
+    "byte order mark": (b"\xef\xbb\xbfdata: x\n\n", [b"x"]),
+    "empty": (b"", []),
+    "data line without colon": (b"data\n\n", [b""]),
+}
+
+
+def split(body: bytes, cuts: list[int]) -> tuple[list[tuple[bytes, float, bytes]], EventSplitter]:
+    """Feeds the pieces between the cuts; piece i arrives at second i."""
+    arrivals = Arrivals()
+    splitter = EventSplitter(arrivals)
+    events = []
+    edges = [0, *cuts, len(body)]
+    for second, (begin, end) in enumerate(itertools.pairwise(edges)):
+        arrivals.stamps_s.append(second)
+        arrivals.offsets.append(end)
+        events += [(event.data, event.at_s, event.name) for event in splitter.feed(body[begin:end])]
+    return events, splitter
+
+
+@pytest.mark.parametrize(("body", "expected"), BODIES.values(), ids=BODIES.keys())
+def test_every_pair_of_cuts_gives_the_same_events(body: bytes, expected: list[bytes]) -> None:
+    for first in range(len(body) + 1):
+        for second in range(first, len(body) + 1):
+            events, splitter = split(body, [first, second])
+            assert [data for data, _, _ in events] == expected
+            assert (splitter.unfinished, splitter.garbage_line_count) == (b"", 0)
+
+
+def reference(body: bytes) -> list[tuple[bytes, int, bytes]]:
+    """Line by line, as the standard says: data, offset behind the event's last byte, name."""
+    events, data, name, position = [], [], b"", 0
+    for line in body.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True):
+        position += len(line)
+        bare = line.rstrip(b"\r\n")
+        if bare == line:
+            break
+        field, _, value = bare.partition(b":")
+        if field == b"data":
+            data.append(value.removeprefix(b" "))
+        elif field == b"event":
+            name = value.removeprefix(b" ")
+        elif not bare:
+            if data:
+                events.append((b"\n".join(data), position + len(body) - len(body.removeprefix(b"\xef\xbb\xbf")), name))
+            data, name = [], b""
+    return events
+
+
+LINES = st.sampled_from(
+    [b"data: x", b"data:y", b"data", b": c", b"event: e", b"id: 1", b"", b"", b"junk", b"\xff\xfe", b"da"]
+)
+ENDS = st.sampled_from([b"\n", b"\n", b"\r\n", b"\r"])
+
+
+@st.composite
+def cut_bodies(draw: st.DrawFn) -> tuple[bytes, list[int]]:
+    lines = draw(st.lists(st.tuples(LINES, ENDS), max_size=12))
+    body = draw(st.sampled_from([b"", b"\xef\xbb\xbf"])) + b"".join(line + end for line, end in lines) + b":\n"
+    cuts = draw(st.lists(st.integers(0, len(body)), max_size=6).map(sorted))
+    return body, cuts
+
+
+@given(cut_bodies())
+def test_events_and_arrivals_are_those_of_the_standard(body_and_cuts: tuple[bytes, list[int]]) -> None:
+    body, cuts = body_and_cuts
+    events, _ = split(body, cuts)
+    edges = [*cuts, len(body)]
+    expected = [(data, next(i for i, edge in enumerate(edges) if edge >= end), name) for data, end, name in reference(body)]
+    assert events == expected
+
+
+@given(st.binary(max_size=200), st.integers(0, 200))
+def test_garbage_never_raises_and_the_cut_does_not_matter(body: bytes, cut: int) -> None:
+    whole, _ = split(body, [])
+    parts, _ = split(body, [min(cut, len(body))])
+    assert [data for data, _, _ in parts] == [data for data, _, _ in whole]
+
+
+def test_a_half_line_and_garbage_are_seen() -> None:
+    _, splitter = split(b'data: x\n\ndata: {"a', [])
+    assert splitter.unfinished == b'data: {"a'
+    _, splitter = split(b"<html>\n<body>\n\n", [])
+    assert splitter.garbage_line_count == 2
+
+
+def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specbench.execution.transport.sse._MAX_EVENT_BYTES", 10)
+    with pytest.raises(ValueError, match="longer than 10 bytes"):
+        split(b"data: xxxxxxxxxxxxxx", [])
+
+
+STREAMS: dict[str, tuple[bytes, bytes, str]] = {
+    "half line": (b"", b'data: x\n\ndata: {"a', "ended inside an event"),
+    "a page": (b"", b"<html>\n\n", "no server-sent event"),
+    "gzip": (b"Content-Encoding: gzip\r\n", b"\x1f\x8b", "gzip although"),
+}
+
+
+@pytest.mark.parametrize(("header", "body", "words"), STREAMS.values(), ids=STREAMS.keys())
+def test_a_stream_that_is_no_whole_sse_is_one_error(drive: Drive, header: bytes, body: bytes, words: str) -> None:
+    import httpx
+
+    from specbench.execution.transport import EventStream
+
+    async def handler(reader: Any, writer: Any) -> None:
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (header, len(body), body))
+        await reader.read()
+
+    async def scenario(meeting: Meeting) -> None:
+        async with meeting.client.stream("GET", meeting.url) as response:
+            with pytest.raises((httpx.RemoteProtocolError, httpx.DecodingError), match=words):
+                async for _ in EventStream(response):
+                    pass
+
+    drive(handler, scenario)
+
+
+def test_events_come_with_their_arrivals(drive: Drive) -> None:
+    from specbench.execution.transport import EventStream
+
+    async def handler(reader: Any, writer: Any) -> None:
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\ndata: a\n\ndata: b\n\ndata: [DONE]\n")
+
+    async def scenario(meeting: Meeting) -> None:
+        got = []
+        async with meeting.client.stream("GET", meeting.url) as response:
+            stream = EventStream(response)
+            async for events in stream:
+                got += events
+        assert [event.data for event in got] == [b"a", b"b"]
+        assert got[0].at_s >= stream.arrivals.sent_s
+
+    drive(handler, scenario)

@@ -1,0 +1,76 @@
+"""Progress: little on a pipe, a status on a terminal, nothing when quiet."""
+
+import io
+
+import pytest
+
+from specbench.plan import Plan, make_plan
+from specbench.records import Event
+from specbench.render.live import duration, progress
+from specbench.suite import Model, Server, Suite, Variant, Workload
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def plan() -> Plan:
+    variant = Variant(name="plain", engine="fake", server=Server())
+    return make_plan(
+        Suite(
+            name="small",
+            path="s",
+            model=Model(path="m"),
+            variants=(variant,),
+            baseline="plain",
+            workloads=(Workload(name="w"),),
+        )
+    )
+
+
+def shown(stream: io.StringIO, quiet: bool = False, rehearsal: str | None = None) -> str:
+    one = plan()
+    (trial,) = one.trials
+    with progress(stream, quiet, one, rehearsal) as tell:
+        tell(Event(kind="note", text="a note"))
+        tell(Event(kind="launch", trial=trial, text="Fake 1.0"))
+        for second in range(1, 40):
+            tell(Event(kind="phase", trial=trial, text="weights" if second < 30 else "kv_cache", at_s=float(second)))
+        for count in range(1, 100):
+            tell(Event(kind="request", trial=trial, text=f"w c=1: {count}/99", at_s=40 + count / 10))
+        tell(Event(kind="failure", trial=trial, text="it died [/bold]", at_s=70.0))
+    return stream.getvalue()
+
+
+def test_a_pipe_gets_few_lines() -> None:
+    lines = shown(io.StringIO()).splitlines()
+    assert lines[0] == "small: 1 launch, about 1 min 34 s by the suite's estimate"
+    assert lines[1:4] == ["a note", "[1/1 plain.launch0] Fake 1.0 (0 s)", "[1/1 plain.launch0] weights (1 s)"]
+    assert sum("weights" in line for line in lines) == 3
+    assert sum("kv_cache" in line for line in lines) == 1
+    assert sum("w c=1" in line for line in lines) == 1
+    assert lines[-1] == "[1/1 plain.launch0] FAILED: it died [/bold] (1 min 10 s)"
+
+
+def test_a_rehearsal_says_so_in_every_line() -> None:
+    lines = shown(io.StringIO(), rehearsal="a shrunk load").splitlines()
+    assert lines[0] == "SIMULATED small: 1 launch, a shrunk load"
+    assert all(line.startswith("SIMULATED ") for line in lines)
+
+
+def test_a_terminal_keeps_the_lines_that_matter() -> None:
+    text = shown(Terminal())
+    assert "FAILED: it died [/bold]" in text
+    assert "Fake 1.0" in text
+
+
+def test_quiet_is_quiet() -> None:
+    assert shown(io.StringIO(), quiet=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (3599, "59 min 59 s"), (7800, "2 h 10 min")]
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
