@@ -11,11 +11,11 @@ from specbench.units import Second
 FinishReason = Literal["stop", "length", "abort"]
 
 
-class RequestRefused(Exception):
+class RequestRefused(Exception):  # noqa: N818 (what happened, not an error of ours)
     """A request that can never run (too long, say). Its text is the whole message; the front answers 400."""
 
 
-class EngineFailed(Exception):
+class EngineFailed(Exception):  # noqa: N818
     """The engine can't go on. Its text is the cause; the front logs it and the process exits with 1."""
 
 
@@ -160,6 +160,10 @@ class Backend(Protocol):
 
     async def start(self, log: EngineLog) -> None:
         """Loads; returns when requests are welcome. Raises EngineFailed."""
+        ...
+
+    async def failed(self) -> EngineFailed:
+        """Returns when the engine has died without being stopped, also while nothing runs."""
         ...
 
     async def stop(self) -> None:

@@ -34,7 +34,7 @@ COLUMNS: Final = (
 def main() -> None:
     arguments = parse()
     if arguments.stack:
-        from stacks import measure  # beside this file
+        from stacks import measure  # type: ignore[import-not-found]  # beside this file
 
         sys.stdout.write(json.dumps(measure(arguments)) + "\n")
         return

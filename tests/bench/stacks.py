@@ -151,7 +151,7 @@ async def floor(target: Target, streams: int) -> tuple[Send, Close]:
 
 
 async def aiohttp_any(target: Target, streams: int) -> tuple[Send, Close]:
-    import aiohttp
+    import aiohttp  # type: ignore[import-not-found]
 
     timeout = aiohttp.ClientTimeout(total=None)
     session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout, headers=HEADERS)

@@ -158,8 +158,9 @@ class Exchange:
 
     async def block(self) -> bytes:
         """The next bytes of the body; empty at its end."""
-        while not self._over and (self._wire_bytes < self._limits.wake_bytes or not self.parse()):
-            await self._wait(self._limits.wake_bytes)
+        wake_bytes = min(self._limits.wake_bytes, self._limits.max_body_bytes)
+        while not self._over and (self._wire_bytes < wake_bytes or not self.parse()):
+            await self._wait(wake_bytes)
         if self._blocks:
             return self._drain()
         if self._error is not None:
@@ -196,6 +197,8 @@ class Exchange:
             self._fed_blocks = len(self._blocks)
             self._stamp(at_s)
             self._mark(self._fed_blocks)
+        elif not self._blocks and not self._taken_bytes:
+            self.arrivals.loop_count = 0  # no body yet: the kernel begins to stamp a moment after it is first asked to
         self._wire_bytes += len(data)
         if self.complete:
             self._finish()

@@ -5,7 +5,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ def drive(request: pytest.FixtureRequest) -> Drive:
 
 
 @pytest.fixture(scope="session")
-def tls_contexts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ssl.SSLContext, ssl.SSLContext]]:
+def tls_contexts(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """The server's and the client's context, around a certificate made for this session."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")

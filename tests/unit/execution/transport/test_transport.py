@@ -237,7 +237,7 @@ FAULTS: dict[str, tuple[Any, type[httpx.TransportError], str]] = {
         httpx.RemoteProtocolError,
         "head is longer",
     ),
-    "upgrade": (closing(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), httpx.RemoteProtocolError, ""),
+    "upgrade": (closing(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), httpx.RemoteProtocolError, "not valid"),
     "reset": (reset_in_the_body, httpx.ReadError, "broke while reading"),
 }
 
@@ -452,10 +452,13 @@ def test_the_consumer_is_woken_as_often_as_it_asks_and_the_stamps_are_the_same(
     drive(handler, scenario)
 
 
-def test_a_body_longer_than_allowed_is_refused(drive: Drive) -> None:
+@pytest.mark.parametrize("wake_bytes", [1, WHOLE_BODY])
+def test_a_body_longer_than_allowed_is_refused(drive: Drive, wake_bytes: int) -> None:
+    extensions = request_extensions(max_body_bytes=100, wake_bytes=wake_bytes)
+
     async def scenario(meeting: Meeting) -> None:
         with pytest.raises(httpx.RemoteProtocolError, match="longer than 100 bytes"):
-            await meeting.client.get(meeting.url, extensions=request_extensions(max_body_bytes=100))
+            await meeting.client.get(meeting.url, extensions=extensions)
 
     drive(endless, scenario)
 
