@@ -60,7 +60,7 @@ def decode_line(
         parts.append(f"accept len: {acceptance.length:.2f}")
         if version >= ACCEPT_RATE:
             parts.append(f"accept rate: {accept_rate(acceptance, facts.draft_tokens, facts.steps, version):.2f}")
-    if version >= GRAPH_FLAG:
+    if version >= GRAPH_FLAG and facts.graph_word:
         parts.append(f"{facts.graph_word} graph: {step.graph}")
     parts += [f"gen throughput (token/s): {gen_throughput_tps:.2f}", f"#queue-req: {step.queue_requests}"]
     return head("Decode", step_index, version) + ", ".join(parts) + (", " if trailing_comma(version) else "")
@@ -78,13 +78,13 @@ def prefill_line(step: EngineStep, facts: EngineFacts, step_index: int, input_th
         f"#queue-req: {step.queue_requests}",
     ]
     throughput = f"input throughput (token/s): {input_throughput_tps:.2f}"
-    graph = f"{facts.graph_word} graph: False"
+    graph = [f"{facts.graph_word} graph: False"] if facts.graph_word else []
     if version >= PENDING_TOKENS:
         parts.append("#pending-token: 0")
     if version >= PREFILL_GRAPH_FIRST:
-        parts += [graph, throughput]
+        parts += [*graph, throughput]
     elif version >= PREFILL_THROUGHPUT:
-        parts += [throughput, graph]
+        parts += [throughput, *graph]
     return head("Prefill", step_index, version) + ", ".join(parts) + (", " if trailing_comma(version) else "")
 
 

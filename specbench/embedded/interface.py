@@ -112,8 +112,8 @@ class EngineFacts(Struct, frozen=True, kw_only=True):
     """A second model is loaded (not for NGRAM)."""
     graphs: bool = False
     """Whether graphs are captured at start-up."""
-    graph_word: Literal["cuda", "cpu"] = "cuda"
-    """`cuda graph:` or `cpu graph:` in the log."""
+    graph_word: Literal["cuda", "cpu"] | None = "cuda"
+    """`cuda graph:` or `cpu graph:` in the log; None: the engine knows no graphs, and the log does not speak of them."""
     max_running_requests: int = 1
     context_length: int = 4096
     """Prompt and answer together, in tokens."""

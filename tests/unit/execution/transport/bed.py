@@ -13,6 +13,7 @@ import httpx
 from specbench.execution.transport import FastTransport
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 HEADERS = {"accept-encoding": "identity"}
 
 
@@ -80,3 +81,32 @@ async def meet(
     await server.wait_closed()
     await asyncio.sleep(0)
     return result
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def answering(*answers: bytes) -> Any:
+    """A handler that gives these answers to the requests of one connection, in turn, then waits for its end."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for answer in answers:
+            head, _ = await read_request(reader)
+            if not head:
+                return
+            writer.write(answer)
+            await writer.drain()
+        await reader.read()
+
+    return handler
+
+
+def closing(answer: bytes) -> Any:
+    """A handler that answers once and closes."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(answer)
+
+    return handler

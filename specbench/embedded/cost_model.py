@@ -1,0 +1,186 @@
+"""What a simulated step costs and which draft tokens it accepts. Pure: no clock, no event loop, seeded draws."""
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from specbench.suite.rehearsal import Acceptance, Rehearsal
+from specbench.units import Second
+
+DrafterKind = Literal["eagle3", "other"]
+EAGLE3_ARCHITECTURES: Final = ("LlamaForCausalLMEagle3", "Eagle3DeepseekV2ForCausalLM")
+OLD_EAGLE: Final = ("EAGLE", "NEXTN")
+"""SGLang's words that feed the drafter one layer's hidden states; an EAGLE-3 drafter needs three."""
+ONE_PASS: Final = ("DFLASH",)
+"""Drafts a whole block in one pass."""
+LOOKUP: Final = "NGRAM"
+
+
+class Drafting(Struct, frozen=True, kw_only=True):
+    """How the server speculates, as resolved."""
+
+    algorithm: str
+    """In capitals, as SGLang knows it."""
+    draft_tokens: int
+    """Tokens verified a step, bonus slot included."""
+    steps: int
+    topk: int = 1
+    drafter: str | None = None
+    """Its name in the suite; None when it has none, or for prompt lookup."""
+    kind: DrafterKind = "other"
+    """What the checkpoint is, whatever the command line says."""
+
+    @property
+    def wrong_word(self) -> bool:
+        """An EAGLE-3 checkpoint under `EAGLE`: SGLang takes it without a word, and nothing is ever accepted."""
+        return self.kind == "eagle3" and self.algorithm in OLD_EAGLE
+
+    @property
+    def longest_chain(self) -> int:
+        """Draft tokens that one step can accept."""
+        return min(self.steps, self.draft_tokens - 1)
+
+    @property
+    def branches(self) -> float:
+        """Candidates a position, as far as the verified tokens leave room for them."""
+        return max(1.0, min(float(self.topk), (self.draft_tokens - 1) / self.steps))
+
+    @property
+    def passes_count(self) -> int:
+        """Passes of the drafter a verify step."""
+        if self.algorithm == LOOKUP:
+            return 0
+        return 1 if self.algorithm in ONE_PASS else self.steps
+
+
+class CostModel:
+    """Times of steps and chances of drafts for one server. `drafting` None: no speculation."""
+
+    def __init__(self, rehearsal: Rehearsal, drafting: Drafting | None) -> None:
+        self._costs = rehearsal
+        self._drafting = drafting
+
+    def decode_s(self, batch: int, *, graph: bool) -> Second:
+        """One step of `batch` sequences: the target's, and the drafter's passes before it."""
+        costs, drafting = self._costs, self._drafting
+        target_s = costs.base_step_s * (1 + costs.batch_slope_ratio * (batch - 1))
+        launch_s = 0.0 if graph else costs.target_launch_s
+        if drafting is None:
+            return target_s + launch_s
+        return target_s * self.verify_growth(batch) + launch_s + self._draft_s(batch, drafting, graph=graph)
+
+    def verify_growth(self, batch: int) -> float:
+        """A verify step over a step of one token a sequence, from the extra tokens of the whole batch."""
+        extra_tokens = batch * (self._drafting.draft_tokens - 1) if self._drafting else 0
+        return 1 + self._costs.verify_slope_ratio * extra_tokens**self._costs.verify_power_ratio if extra_tokens else 1.0
+
+    def prefill_s(self, new_tokens: int) -> Second:
+        """One prefill of so many prompt tokens, over all its sequences."""
+        return self._costs.prefill_s + self._costs.prefill_token_s * new_tokens
+
+    def chances(self, category: str) -> tuple[float, ...]:
+        """Conditional chance of each position of a chain; empty without speculation, all zero for a wrong word."""
+        drafting = self._drafting
+        if drafting is None:
+            return ()
+        if drafting.wrong_word:
+            return (0.0,) * drafting.longest_chain
+        plain = self._acceptance(drafting).chances(category, drafting.longest_chain)
+        missed = (1 - self._costs.branch_ratio) ** (drafting.branches - 1)
+        return tuple(1 - (1 - chance) * missed for chance in plain)
+
+    def _acceptance(self, drafting: Drafting) -> Acceptance:
+        if drafting.algorithm == LOOKUP:
+            return self._costs.lookup_acceptance
+        return self._costs.acceptance.get(drafting.drafter or "", self._costs.other_acceptance)
+
+    def _draft_s(self, batch: int, drafting: Drafting, *, graph: bool) -> Second:
+        if drafting.algorithm == LOOKUP:
+            return self._costs.lookup_s * batch
+        pass_s = self._costs.draft_step_s * (1 + self._costs.draft_batch_slope_ratio * (batch - 1))
+        return drafting.passes_count * (pass_s + (0.0 if graph else self._costs.draft_launch_s))
+
+
+class Draws:
+    """One request's chance. A draft for output token t is accepted where `luck[t]` lies below the chance of its position, so
+    the same prompt has the same luck in every variant and in every batch: only what is proposed differs."""
+
+    def __init__(self, seed: int, prompt: str, request_seed: int | None = None) -> None:
+        self._key = hashlib.sha256(f"{seed}\0{request_seed}\0{prompt}".encode()).hexdigest()
+        self._dice = random.Random(f"{self._key}:luck")
+        self._luck: list[float] = []
+
+    def accepted(self, position_index: int, chances: Sequence[float]) -> int:
+        """Draft tokens accepted of a chain that begins at this output token (from 0): the first miss ends it."""
+        luck = self._luck
+        while len(luck) < position_index + len(chances):
+            luck.append(self._dice.random())
+        for count, chance in enumerate(chances):
+            if luck[position_index + count] >= chance:
+                return count
+        return len(chances)
+
+    def answer_length(self, max_tokens: int, eos_ratio: float) -> int:
+        """Tokens until the answer ends by itself, at most `max_tokens` + 1: then it does not end before the limit."""
+        dice = random.Random(f"{self._key}:end")
+        if eos_ratio > 0:
+            for count in range(1, max_tokens + 1):
+                if dice.random() < eos_ratio:
+                    return count
+        return max_tokens + 1
+
+    def words(self, count: int) -> list[str]:
+        """The answer's text, one token an entry; a longer answer begins with the shorter one's words."""
+        dice = random.Random(f"{self._key}:words")
+        return _sentences([WORDS[int(dice.random() * len(WORDS))] for _ in range(count)])
+
+
+def drafter_kind(path: str | None, method: str | None) -> DrafterKind:
+    """From its `config.json` where the path is a folder; else what the suite or its own name says."""
+    if path is None:
+        return "other"
+    try:
+        config = json.loads(Path(path, "config.json").read_bytes())
+        return "eagle3" if set(config["architectures"]) & set(EAGLE3_ARCHITECTURES) else "other"
+    except (OSError, ValueError, KeyError, TypeError):
+        named = "eagle3" in path.lower().replace("-", "").replace("_", "")
+        return "eagle3" if named or method == "eagle3" else "other"
+
+
+def _sentences(words: list[str]) -> list[str]:
+    """Capitals and full stops; a sentence has as many words as its first word's letters and five more."""
+    begin = 0
+    while begin < len(words):
+        end = begin + len(words[begin]) + 5
+        words[begin] = words[begin].capitalize()
+        if end <= len(words):
+            words[end - 1] += "."
+        begin = end
+    return [word if index == 0 else f" {word}" for index, word in enumerate(words)]
+
+
+WORDS: Final = tuple(
+    """a about above across after again air all almost along always and another answer apple around ask at autumn away back
+    bank barn basket before begin behind below bench between bird blue boat book both bread bridge bright bring brother brown
+    build busy but by call calm carry chair change child city clean clear clock close cloud coat cold colour come cook corner
+    country cross dark daughter day deep door down draw dream dry each early earth east easy edge eight evening every eye face
+    family far farm fast father few field find fire first fish five floor flower follow for forest four friend from front
+    full game garden gate gentle give glass go gold good grass great green ground grow hand happy harbour hat hear heart
+    heavy help here hill hold home hope horse house how hundred ice idea in inside island it journey just keep kind kitchen
+    know lake lamp land large last late laugh leaf learn leave left letter light line listen little live long look loud low
+    make many map market meadow meet middle milk mill mind minute moment moon more morning mother mountain mouth move music
+    name narrow near new next night nine north not notice now ocean of often old on once one open orange other our out over
+    page paint paper part pass path people picture place plain plant play point pond quick quiet rain read ready red rest
+    right ring river road roof room root round run sail salt same sand say school sea second see seed seven shade shape
+    share shine ship shop short show side silver simple sing sister six sky sleep slow small smile snow soft some son song
+    soon south speak spring square stand star start station still stone story street strong summer sun sure sweet swim table
+    take talk tall teach tell ten than that the then there thin thing think three through time to today together town train
+    travel tree turn two under until up valley very village visit voice wait walk wall warm watch water way week well west
+    wheel when where white wide wind window winter with wood word work world write yard year yellow yes young""".split()
+)
+"""Plain words, written for this purpose."""
