@@ -9,11 +9,13 @@ from msgspec.structs import replace
 from specbench.suite import Suite, Variant, Warmup
 from specbench.units import Second
 
-REHEARSED_REQUESTS: Final = 2
+REHEARSED_REQUESTS: Final = 4
 """Requests a level of a rehearsal; never fewer than its streams."""
 REHEARSED_TOKENS: Final = 32
 REHEARSED_STARTUP_S: Final = 2.0
 """A guess, for the estimate: the simulated engine loads no weights."""
+REHEARSED_SERVERS: Final = 3
+"""Simulated servers side by side: they hold no GPU and little of the CPU."""
 REHEARSED_WARMUP: Final = Warmup(request_count=1, max_output_tokens=8)
 
 
@@ -81,7 +83,7 @@ def rehearse(suite: Suite, full: bool) -> tuple[Suite, str]:
     """The suite as a rehearsal runs it, and a sentence that says how its load was shrunk."""
     suite = replace(suite, expected=replace(suite.expected, startup_s=REHEARSED_STARTUP_S))
     if full:
-        return suite, "the whole load"
+        return suite, f"the whole load, {REHEARSED_SERVERS} servers side by side"
     workloads = tuple(
         replace(
             workload,
@@ -91,7 +93,7 @@ def rehearse(suite: Suite, full: bool) -> tuple[Suite, str]:
         for workload in suite.workloads
     )
     sentence = (
-        f"a shrunk load: 1 launch a variant, {REHEARSED_REQUESTS} requests a level (never fewer than streams), at most "
+        f"{REHEARSED_SERVERS} servers side by side and a shrunk load: 1 launch a variant, {REHEARSED_REQUESTS} requests a level (never fewer than streams), at most "
         f"{REHEARSED_TOKENS} output tokens, warm-up of {REHEARSED_WARMUP.request_count} request with "
         f"{REHEARSED_WARMUP.max_output_tokens} tokens"
     )

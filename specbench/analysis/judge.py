@@ -142,5 +142,6 @@ def _notes(stored: StoredRun) -> tuple[str, ...]:
     if not stored.run.complete:
         notes.append(f"The run did not come to its end: {ended} of {len(stored.run.trials)} launches are whole.")
     if stored.dropped_count:
-        notes.append(f"{stored.dropped_count} cut-off lines at the end of result files were left out.")
+        lines = "1 cut-off line" if stored.dropped_count == 1 else f"{stored.dropped_count} cut-off lines"
+        notes.append(f"Left out at the end of result files: {lines}.")
     return tuple(notes)

@@ -3,6 +3,7 @@
 `judge_plain` takes a mapping in neutral names and gives the verdicts that these numbers allow, and no other.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
@@ -131,7 +132,7 @@ def _limit(arm: Mapping[str, Any], concurrency: int | None) -> int | None:
 def _flag(words: Sequence[str] | str, name: str) -> int | None:
     """A whole number behind a flag, as `--flag 8` or `--flag=8`."""
     listed = words.split() if isinstance(words, str) else [str(word) for word in words]
-    for word, after in zip(listed, [*listed[1:], ""], strict=True):
+    for word, after in itertools.pairwise([*listed, ""]):
         text = after if word == name else word.removeprefix(name + "=")
         if (word == name or word.startswith(name + "=")) and text.isdigit():
             return int(text)

@@ -12,6 +12,8 @@ EVEN_MARGIN_RATIO: Final = 0.03
 HARDLY_LENGTH: Final = 1.2
 """AL below this at every level: hardly accepted."""
 
+COMPARED: Final = "the others are compared with it"
+
 
 def sentence(arm: Arm, rows: Sequence[Summary], codes: Sequence[str], obstacles: Mapping[Key, str]) -> str:
     """`rows` are this variant's, `codes` its verdicts, `obstacles` the levels at which it can't be compared."""
@@ -38,11 +40,12 @@ def _failure(arm: Arm) -> str:
 def _of_baseline(rows: Sequence[Summary]) -> str:
     rates = sorted((row for row in rows if row.per_user_tps is not None), key=lambda row: row.per_user_tps or 0.0)
     if not rates:
-        return "the baseline"
+        return COMPARED
     slow, fast = rates[0], rates[-1]
     if slow is fast:
-        return f"the baseline: {fast.per_user_tps:.1f} tok/s per user on {place(fast)}"
-    return f"the baseline: {slow.per_user_tps:.1f} ({place(slow)}) to {fast.per_user_tps:.1f} tok/s per user ({place(fast)})"
+        return f"gives {fast.per_user_tps:.1f} tok/s per user on {place(fast)}; {COMPARED}"
+    rates_text = f"{slow.per_user_tps:.1f} ({place(slow)}) to {fast.per_user_tps:.1f} tok/s per user ({place(fast)})"
+    return f"gives {rates_text}; {COMPARED}"
 
 
 def _of_variant(rows: Sequence[Summary], codes: Sequence[str], obstacles: Mapping[Key, str]) -> str:
@@ -88,7 +91,7 @@ def _mixed(rows: Sequence[Summary], gains: Sequence[Summary], losses: Sequence[S
     best, worst = _ends(rows)[::-1]
     won = "gains" if len(rows) == 2 else f"gains in {len(gains)} of {len(rows)} levels, at best"
     lost = "loses" if len(losses) == 1 else "loses at worst"
-    return f"{won} {_ratio(best):.2f}× on {place(best)}; {lost} on {place(worst)} ({_ratio(worst):.2f}×{_need(worst, ', ')})"
+    return f"{won} {_ratio(best):.2f}× on {place(best)}; {lost} on {place(worst)} ({_ratio(worst):.2f}×{_accepted(worst)})"
 
 
 def _all_gain(rows: Sequence[Summary]) -> str:
@@ -105,19 +108,32 @@ def _all_lose(rows: Sequence[Summary]) -> str:
         return f"loses{where}: {_range(rows)}"
     if max(lengths) < HARDLY_LENGTH:
         return f"is hardly accepted at all ({_lengths(rows)}) and loses{where}: {_range(rows)}"
-    need = _need(best, "; ") if len(rows) == 1 else f"; on {place(best)} it{_need(best, ' ')}"
+    need = _need(best)
+    need += f" on {place(best)}" if need and len(rows) > 1 else ""
     return f"accepts {_tokens(lengths)} tokens a step and still loses{where}: {_range(rows)}{need}"
 
 
-def _need(row: Summary, before: str) -> str:
-    """By what acceptance length this level would break even."""
+def _accepted(row: Summary) -> str:
+    """What stands beside the speed-up of a level that loses."""
+    if row.accept_length is None:
+        return ""
+    length = f"{row.accept_length:.2f}"
+    text = f"hardly accepted, AL {length}" if row.accept_length < HARDLY_LENGTH else f"accepts {length} tokens a step"
+    need = f", would need {row.break_even_length:.2f}" if row.break_even_length is not None else ""
+    return f": {text}{need}{_beyond(row)}"
+
+
+def _need(row: Summary) -> str:
+    """By what acceptance length a level would break even."""
     if row.accept_length is None or row.break_even_length is None:
         return ""
-    text = f"{before}accepts {row.accept_length:.2f} tokens a step and would need {row.break_even_length:.2f}"
-    ceiling = row.longest_accept_tokens
-    if ceiling is not None and row.break_even_length > ceiling:
-        return f"{text}, more than the {ceiling} that its draft length allows"
-    return f"{text} to match the baseline"
+    return f"; would need {row.break_even_length:.2f} instead of {row.accept_length:.2f}{_beyond(row)}"
+
+
+def _beyond(row: Summary) -> str:
+    """Said when no drafter, however good, could win with so few draft tokens."""
+    need, ceiling = row.break_even_length, row.longest_accept_tokens
+    return f" (its draft length allows at most {ceiling})" if need and ceiling and need > ceiling else ""
 
 
 def _with_length(rows: Sequence[Summary]) -> str:
@@ -138,6 +154,8 @@ def _range(rows: Sequence[Summary]) -> str:
     worst, best = _ends(rows)
     if len(rows) == 1:
         return f"{_ratio(best):.2f}× on {place(best)}"
+    if f"{_ratio(worst):.2f}" == f"{_ratio(best):.2f}":
+        return f"{_ratio(best):.2f}× at all {len(rows)} levels"
     return f"{_ratio(worst):.2f}× ({place(worst)}) to {_ratio(best):.2f}× ({place(best)})"
 
 

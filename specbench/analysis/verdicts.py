@@ -89,4 +89,4 @@ def in_order(verdicts: Iterable[str]) -> tuple[str, ...]:
     """Each once, causes first; `healthy` and `unknown` only when nothing else is said."""
     found = set(verdicts)
     telling = tuple(one for one in PRECEDENCE if one in found and one not in ("healthy", "unknown"))
-    return telling or tuple(one for one in ("healthy", "unknown") if one in found)
+    return telling or tuple(one for one in ("healthy", "unknown") if one in found)[:1]

@@ -51,9 +51,10 @@ def _header(outlook: Outlook) -> Iterator[str]:
             f"{workload.name}: concurrency {levels}; {counts} requests; at most {workload.max_output_tokens} output tokens",
         )
     yield from _row("launches", _order(outlook))
+    source = "from the suite's `expected`" if outlook.rehearsal is None else "for the simulated engine"
     yield from _row(
         "estimate",
-        f"{_span(outlook.plan.estimate_s)}, a guess from the suite's `expected`: {suite.expected.startup_s:g} s until a "
+        f"{_span(outlook.plan.estimate_s)}, a guess {source}: {suite.expected.startup_s:g} s until a "
         f"server is ready, {suite.expected.per_user_tps:g} tok/s for each stream, every answer at full length",
     )
     for note in _version_notes(outlook):

@@ -29,7 +29,6 @@ NEW_AUTO_VALUES: Final = Version("0.5.12")
 NGRAM_BREADTH: Final = 10
 NGRAM_DRAFT_TOKENS: Final = 12
 NGRAM_LENGTH: Final = 18
-DEFAULT_RUNNING: Final = 2048
 
 
 class ServerArguments(Struct, frozen=True, kw_only=True):
@@ -51,7 +50,8 @@ class ServerArguments(Struct, frozen=True, kw_only=True):
     ngram_length: int = 0
     cuda_graph: bool = True
     cuda_graph_max_bs: int | None = None
-    max_running_requests: int
+    max_running_requests: int | None
+    """None: not stated, and left to the engine."""
     mem_fraction_static_ratio: Ratio | None = None
     decode_log_interval: int = 40
     log_level: str = "info"
@@ -91,7 +91,7 @@ def parse(argv: Sequence[str], version: str, *, corrections: bool = True) -> Ser
         "dp_size": raw.dp_size,
         "cuda_graph": not _graphs_off(raw),
         "cuda_graph_max_bs": _graph_limit(raw),
-        "max_running_requests": DEFAULT_RUNNING if limit is None else limit,
+        "max_running_requests": limit,
         "mem_fraction_static_ratio": raw.mem_fraction_static,
         "decode_log_interval": raw.decode_log_interval,
         "log_level": raw.log_level,

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from specbench.embedded.simulated_text import WORDS, sentences
 from specbench.suite.rehearsal import Acceptance, Rehearsal
 from specbench.units import Second
 
@@ -42,13 +43,16 @@ class Drafting(Struct, frozen=True, kw_only=True):
 
     @property
     def longest_chain(self) -> int:
-        """Draft tokens that one step can accept."""
-        return min(self.steps, self.draft_tokens - 1)
+        """Draft tokens that one step can accept. Prompt lookup and block drafters have no steps to limit them."""
+        proposed = self.draft_tokens - 1
+        return proposed if self.algorithm in (LOOKUP, *ONE_PASS) else min(self.steps, proposed)
 
     @property
     def branches(self) -> float:
-        """Candidates a position, as far as the verified tokens leave room for them."""
-        return max(1.0, min(float(self.topk), (self.draft_tokens - 1) / self.steps))
+        """Candidates a position, as far as the verified tokens leave room for them; lookup's numbers stand for its tree."""
+        if self.algorithm == LOOKUP:
+            return 1.0
+        return max(1.0, min(float(self.topk), (self.draft_tokens - 1) / max(1, self.steps)))
 
     @property
     def passes_count(self) -> int:
@@ -65,6 +69,11 @@ class CostModel:
         self._costs = rehearsal
         self._drafting = drafting
 
+    @property
+    def proposed_tokens(self) -> int:
+        """Draft tokens a verify step; 0 without speculation."""
+        return self._drafting.draft_tokens - 1 if self._drafting else 0
+
     def decode_s(self, batch: int, *, graph: bool) -> Second:
         """One step of `batch` sequences: the target's, and the drafter's passes before it."""
         costs, drafting = self._costs, self._drafting
@@ -76,7 +85,7 @@ class CostModel:
 
     def verify_growth(self, batch: int) -> float:
         """A verify step over a step of one token a sequence, from the extra tokens of the whole batch."""
-        extra_tokens = batch * (self._drafting.draft_tokens - 1) if self._drafting else 0
+        extra_tokens = batch * self.proposed_tokens
         return 1 + self._costs.verify_slope_ratio * extra_tokens**self._costs.verify_power_ratio if extra_tokens else 1.0
 
     def prefill_s(self, new_tokens: int) -> Second:
@@ -137,7 +146,7 @@ class Draws:
     def words(self, count: int) -> list[str]:
         """The answer's text, one token an entry; a longer answer begins with the shorter one's words."""
         dice = random.Random(f"{self._key}:words")
-        return _sentences([WORDS[int(dice.random() * len(WORDS))] for _ in range(count)])
+        return sentences([WORDS[int(dice.random() * len(WORDS))] for _ in range(count)])
 
 
 def drafter_kind(path: str | None, method: str | None) -> DrafterKind:
@@ -150,37 +159,3 @@ def drafter_kind(path: str | None, method: str | None) -> DrafterKind:
     except (OSError, ValueError, KeyError, TypeError):
         named = "eagle3" in path.lower().replace("-", "").replace("_", "")
         return "eagle3" if named or method == "eagle3" else "other"
-
-
-def _sentences(words: list[str]) -> list[str]:
-    """Capitals and full stops; a sentence has as many words as its first word's letters and five more."""
-    begin = 0
-    while begin < len(words):
-        end = begin + len(words[begin]) + 5
-        words[begin] = words[begin].capitalize()
-        if end <= len(words):
-            words[end - 1] += "."
-        begin = end
-    return [word if index == 0 else f" {word}" for index, word in enumerate(words)]
-
-
-WORDS: Final = tuple(
-    """a about above across after again air all almost along always and another answer apple around ask at autumn away back
-    bank barn basket before begin behind below bench between bird blue boat book both bread bridge bright bring brother brown
-    build busy but by call calm carry chair change child city clean clear clock close cloud coat cold colour come cook corner
-    country cross dark daughter day deep door down draw dream dry each early earth east easy edge eight evening every eye face
-    family far farm fast father few field find fire first fish five floor flower follow for forest four friend from front
-    full game garden gate gentle give glass go gold good grass great green ground grow hand happy harbour hat hear heart
-    heavy help here hill hold home hope horse house how hundred ice idea in inside island it journey just keep kind kitchen
-    know lake lamp land large last late laugh leaf learn leave left letter light line listen little live long look loud low
-    make many map market meadow meet middle milk mill mind minute moment moon more morning mother mountain mouth move music
-    name narrow near new next night nine north not notice now ocean of often old on once one open orange other our out over
-    page paint paper part pass path people picture place plain plant play point pond quick quiet rain read ready red rest
-    right ring river road roof room root round run sail salt same sand say school sea second see seed seven shade shape
-    share shine ship shop short show side silver simple sing sister six sky sleep slow small smile snow soft some son song
-    soon south speak spring square stand star start station still stone story street strong summer sun sure sweet swim table
-    take talk tall teach tell ten than that the then there thin thing think three through time to today together town train
-    travel tree turn two under until up valley very village visit voice wait walk wall warm watch water way week well west
-    wheel when where white wide wind window winter with wood word work world write yard year yellow yes young""".split()
-)
-"""Plain words, written for this purpose."""

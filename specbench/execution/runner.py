@@ -1,8 +1,9 @@
-"""Runs a plan: one launch after another, whatever becomes of each."""
+"""Runs a plan: one launch after another (a rehearsal's side by side), whatever becomes of each."""
 
 import asyncio
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from specbench.execution.bench import Bench, OnEvent, obstacles, prepare
 from specbench.execution.environment import environment, tree_without_secrets
 from specbench.execution.slots import PORTS
 from specbench.execution.trial import LaunchRun
-from specbench.plan import Plan
+from specbench.plan import REHEARSED_SERVERS, Plan, Trial
 from specbench.records import RunRecord, TrialRecord
 from specbench.store import RunWriter, create_run
 
@@ -107,19 +108,42 @@ async def _run_all(bench: Bench, writer: RunWriter) -> Outcome:
     interrupt = Interrupt()
     done: list[TrialRecord] = []
     with interrupt.listening():
-        try:
-            for trial in bench.plan.trials:
-                with writer.open_trial(trial) as trial_writer:
-                    done.append(await LaunchRun(bench, trial, trial_writer, interrupt.hurry).run())
-                if interrupt.asked:
-                    break
-        except asyncio.CancelledError:
-            if not interrupt.asked:
-                raise
+        await _launch_all(bench, writer, interrupt, done)
     complete = len(done) == len(bench.plan.trials) and all(record.complete for record in done)
     writer.write_run(structs.replace(run, ended_utc=clock.utc_text(), complete=complete))
+    done.sort(key=lambda record: record.trial.order_index)
     failed = tuple(f"{one.trial.variant}: {one.failure.cause}" for one in done if one.failure)
     return Outcome(folder=writer.folder, failed=failed, interrupted=interrupt.asked)
+
+
+async def _launch_all(bench: Bench, writer: RunWriter, interrupt: Interrupt, done: list[TrialRecord]) -> None:
+    """In the plan's order. An interrupt reaches every launch that runs, and each ends in its own way."""
+    waiting = deque(bench.plan.trials)
+    count = REHEARSED_SERVERS if bench.rehearsal is not None else 1
+    lanes = {asyncio.create_task(_lane(bench, writer, interrupt, waiting, done)) for _ in range(count)}
+    try:
+        await asyncio.wait(lanes, return_when=asyncio.FIRST_EXCEPTION)
+    except asyncio.CancelledError:
+        if not interrupt.asked:
+            raise
+    finally:
+        waiting.clear()
+        for lane in lanes:
+            lane.cancel()
+        await asyncio.wait(lanes)
+    for lane in lanes:
+        if not lane.cancelled():
+            lane.result()
+
+
+async def _lane(
+    bench: Bench, writer: RunWriter, interrupt: Interrupt, waiting: deque[Trial], done: list[TrialRecord]
+) -> None:
+    """One server after another. Real ones have the machine to themselves; simulated ones need little of it."""
+    while waiting and not interrupt.asked:
+        trial = waiting.popleft()
+        with writer.open_trial(trial) as trial_writer:
+            done.append(await LaunchRun(bench, trial, trial_writer, interrupt.hurry).run())
 
 
 def run_record(bench: Bench) -> RunRecord:

@@ -20,7 +20,7 @@ def render(judgement: Judgement) -> str:
 def document(judgement: Judgement) -> dict[str, Any]:
     """The report as plain values."""
     whole = msgspec.to_builtins(judgement)
-    label = "SIMULATED" if judgement.simulated else "MEASURED"
+    label = "SIMULATED" if judgement.simulated else None
     rows = {name: [flat(row) for row in getattr(judgement, name)] for name in ("summaries", "overview")}
     return {"schema_version": REPORT_SCHEMA_VERSION, "label": label, **whole, **rows}
 

@@ -67,20 +67,21 @@ class Plain:
     def __init__(self, stream: TextIO, words: Words) -> None:
         self._stream = stream
         self._words = words
-        self._last = Event(kind="note")
+        self._last: dict[Trial | None, Event] = {}
+        """By launch: several may run side by side."""
 
     def __call__(self, event: Event) -> None:
         if event.kind in PASSING and not self._is_due(event):
             return
-        self._last = event
+        self._last[event.trial] = event
         self._stream.write(f"{self._words.line(event)}\n")
         self._stream.flush()
 
     def _is_due(self, event: Event) -> bool:
-        last = self._last
-        if event.kind == "phase" and (last.kind, last.text) != (event.kind, event.text):
+        last = self._last.get(event.trial)
+        if last is None or (event.kind == "phase" and (last.kind, last.text) != (event.kind, event.text)):
             return True
-        return event.trial != last.trial or event.at_s - last.at_s >= PLAIN_EVERY_S
+        return event.at_s - last.at_s >= PLAIN_EVERY_S
 
 
 class Shown:

@@ -42,7 +42,7 @@ WORKLOAD: Final = Column(heading="workload", short=("", "workload"), of=lambda r
 CONCURRENCY: Final = Column(heading="concurrency (streams)", short=("", "streams"), of=lambda row: str(row.concurrency))
 OUTPUT: Final = Column(heading="tok/s", short=("", "tok/s"), of=lambda row: words.rate(row.output_tps))
 STEADY: Final = Column(heading="steady-state tok/s", short=("steady", "tok/s"), of=lambda row: words.rate(row.steady_tps))
-PER_USER: Final = Column(heading="tok/s per user", short=("tok/s", "per user"), of=lambda row: words.rate(row.per_user_tps))
+PER_USER: Final = Column(heading="tok/s per user", short=("tok/s", "/user"), of=lambda row: words.rate(row.per_user_tps))
 SPEEDUP: Final = Column(heading="speed-up (×)", short=("speed-", "up ×"), of=lambda row: words.times(row.speedup_ratio))
 LENGTH: Final = Column(heading="AL (tokens/step)", short=("", "AL"), of=words.accept_length)
 BREAK_EVEN: Final = Column(heading="break-even AL", short=("even", "AL"), of=lambda row: words.length(row.break_even_length))
@@ -56,7 +56,7 @@ TPOT: Final = Column(
 STEP: Final = Column(heading="step p50/p99 (ms)", short=("step ms", "p50/p99"), of=lambda row: words.pair_ms(row.step_time))
 GRAPHS: Final = Column(heading="graph share (%)", short=("graph", "%"), of=lambda row: words.percent(row.graph_ratio))
 REQUESTS: Final = Column(heading="requests", short=("", "requests"), of=lambda row: str(row.request_count))
-FAILED: Final = Column(heading="failed", short=("", "failed"), of=lambda row: str(row.failed_count))
+FAILED: Final = Column(heading="failed", short=("", "failed"), of=words.failures)
 VERDICT: Final = Column(heading="verdict", short=("", "verdict"), of=lambda row: words.verdict(row.verdict), numeric=False)
 
 FIGURES: Final = (VARIANT, OUTPUT, PER_USER, SPEEDUP, LENGTH, ACCEPT_RATE, TTFT, TPOT, GRAPHS, FAILED, VERDICT)
@@ -101,7 +101,7 @@ def by_level(judgement: Judgement, summaries: Sequence[Summary], columns: Sequen
     """A group a workload and concurrency, a row a variant."""
     levels = dict.fromkeys((row.workload, row.concurrency) for row in summaries)
     groups = tuple(
-        (_level_name(*level), _texts([row for row in summaries if (row.workload, row.concurrency) == level], columns))
+        (_level_name(*level), texts([row for row in summaries if (row.workload, row.concurrency) == level], columns))
         for level in levels
     )
     return Table(title=stamped(title, judgement), columns=tuple(columns), groups=groups)
@@ -111,57 +111,27 @@ def flat(judgement: Judgement, columns: Sequence[Column], title: str) -> Table:
     """Every cell a row, levels side by side."""
     levels = dict.fromkeys((row.workload, row.concurrency) for row in judgement.summaries)
     rows = [row for level in levels for row in judgement.summaries if (row.workload, row.concurrency) == level]
-    return Table(title=stamped(title, judgement), columns=tuple(columns), groups=(("", _texts(rows, columns)),))
-
-
-def speedup_matrix(judgement: Judgement) -> Table:
-    """A row a variant, a column a level: all speed-ups at one glance."""
-    levels = tuple(dict.fromkeys((row.workload, row.concurrency) for row in judgement.summaries))
-    cells = {(row.variant, row.workload, row.concurrency): row for row in judgement.summaries}
-    columns = [_matrix_column(cells, *level) for level in levels]
-    firsts = [row for row in judgement.summaries if (row.workload, row.concurrency) == levels[0]]
-    return Table(
-        title=stamped("Speed-up (×) by workload and streams", judgement),
-        columns=(VARIANT, *columns),
-        groups=(("", _texts(firsts, (VARIANT, *columns))),),
-    )
-
-
-def _matrix_column(cells: dict[tuple[str, str, int], Summary], workload: str, concurrency: int) -> Column:
-    return Column(
-        heading=f"{words.clean(workload)} at {concurrency}",
-        short=(words.clean(workload), f"at {concurrency}"),
-        of=lambda row: matrix_cell(cells[row.variant, workload, concurrency]),
-    )
-
-
-def matrix_cell(row: Summary) -> str:
-    """The speed-up; a word where there can be none."""
-    if row.verdict == "failed":
-        return "failed"
-    return words.times(row.speedup_ratio)
+    return Table(title=stamped(title, judgement), columns=tuple(columns), groups=(("", texts(rows, columns)),))
 
 
 def _level_name(workload: str, concurrency: int) -> str:
     return words.place(ALL_WORKLOADS if workload == "all" else workload, concurrency)
 
 
-def _texts(rows: Iterable[Summary], columns: Sequence[Column]) -> tuple[tuple[str, ...], ...]:
+def texts(rows: Iterable[Summary], columns: Sequence[Column]) -> tuple[tuple[str, ...], ...]:
+    """A row of strings a summary."""
     return tuple(tuple(column.of(row) for column in columns) for row in rows)
 
 
 LEGEND: Final = (
-    (OUTPUT, "tok/s: output tokens / time from first due to last done, all streams together; per user: 1 / TPOT p50."),
-    (STEADY, "steady tok/s: the same while all offered streams were in flight."),
-    (
-        SPEEDUP,
-        "speed-up: tok/s over the baseline's. AL: tokens a verify step, bonus token included; 1.00 is nothing accepted.",
-    ),
-    (BREAK_EVEN, "break-even AL: where this variant would match the baseline."),
-    (ACCEPT_RATE, "accept % (K): (AL − 1) / K, K tokens proposed a step."),
-    (TTFT, "TTFT: first chunk − due. TPOT: time a token after the first chunk. p99 by linear interpolation."),
-    (GRAPHS, "graph %: decode lines of the log that ran in a CUDA graph."),
-    (VARIANT, "~: estimated. –: not measured, or not comparable."),
+    (OUTPUT, "tok/s: output tokens / (last done − first due), all streams together; /user: 1 / TPOT p50"),
+    (STEADY, "steady tok/s: the same while all offered streams were in flight"),
+    (VARIANT, "speed-up ×: tok/s over the baseline's; AL: tokens a verify step (1.00: no draft accepted)"),
+    (BREAK_EVEN, "even AL: the AL at which this variant would match the baseline"),
+    (ACCEPT_RATE, "accept % (K): (AL − 1) / K, K tokens proposed a step"),
+    (TTFT, "TTFT: first chunk − due; TPOT: time a token after the first chunk; p99 interpolated linearly"),
+    (GRAPHS, "graph %: decode lines of the log that ran in a CUDA graph"),
+    (VARIANT, "~: estimated; –: not measured, or not comparable"),
 )
 """What the headings mean, by the column that needs the line."""
 

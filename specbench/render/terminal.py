@@ -5,12 +5,12 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from specbench.analysis import Judgement
-from specbench.render import prose, tables, words
+from specbench.render import overview, prose, tables, words
 from specbench.render.tables import Column, Table
 
 MANY_CELLS = 40
@@ -51,13 +51,16 @@ def render(judgement: Judgement, width: int = 100, color: bool = False, all_cell
     return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")) + "\n"
 
 
-def _parts(judgement: Judgement, width: int, all_cells: bool) -> Iterable[Text | RichTable]:
+def _parts(judgement: Judgement, width: int, all_cells: bool) -> Iterable[Text | Group]:
     yield _heading(judgement, width)
     shown = list(_tables(judgement, width, all_cells))
     for table in shown:
         for part in tables.fit(table, width):
-            yield _rich_table(part)
-    yield _lines(tables.legend(column for table in shown for column in table.columns), width, "dim")
+            yield _drawn(part)
+    legend = tables.legend(column for table in shown for column in table.columns)
+    sent = any(row.request_count for row in judgement.summaries)
+    none_failed = ("no request failed",) if sent and not _any_failed(judgement) else ()
+    yield _lines((*legend, *none_failed), width, "dim")
     if not all_cells and _many(judgement):
         yield _lines(
             [f"All {len(judgement.summaries)} cells: specbench report {words.clean(judgement.run_folder)} --all"], width
@@ -86,27 +89,35 @@ def _tables(judgement: Judgement, width: int, all_cells: bool) -> Iterable[Table
     if not judgement.summaries:
         return
     if _many(judgement):
-        yield from _whole_or_two(judgement, True, width, "Overview, all workloads pooled")
-        yield tables.speedup_matrix(judgement)
+        yield overview.by_concurrency(judgement)
+        yield overview.speedup_matrix(judgement)
     if all_cells or not _many(judgement):
-        yield from _whole_or_two(judgement, False, width, "Results by workload and streams")
+        yield from _whole_or_two(judgement, width)
 
 
-def _whole_or_two(judgement: Judgement, pooled: bool, width: int, title: str) -> Iterable[Table]:
+def _whole_or_two(judgement: Judgement, width: int) -> Iterable[Table]:
     """One table where it fits, else speed and latency apart."""
-    rows = judgement.overview if pooled else judgement.summaries
-    whole = tables.by_level(judgement, rows, tables.telling(tables.FIGURES, rows), title)
+    title = "Results by workload and streams"
+    whole = tables.by_level(judgement, judgement.summaries, _shown(tables.FIGURES, judgement), title)
     if len(tables.fit(whole, width)) == 1:
         yield whole
         return
-    yield tables.by_level(judgement, rows, tables.telling(tables.SPEED, rows), title)
-    yield tables.by_level(judgement, rows, tables.telling(tables.LATENCY, rows), f"{title}: latency")
+    yield tables.by_level(judgement, judgement.summaries, _shown(tables.SPEED, judgement), title)
+    yield tables.by_level(judgement, judgement.summaries, _shown(tables.LATENCY, judgement), f"{title}: latency")
 
 
-def _rich_table(table: Table) -> RichTable:
+def _shown(columns: Iterable[Column], judgement: Judgement) -> tuple[Column, ...]:
+    """Without columns that say the same in every row; a line under the table says it once."""
+    telling = tables.telling(columns, judgement.summaries)
+    return tuple(column for column in telling if column is not tables.FAILED or _any_failed(judgement))
+
+
+def _any_failed(judgement: Judgement) -> bool:
+    return any(row.failed_count for row in judgement.summaries)
+
+
+def _drawn(table: Table) -> Group:
     drawn = RichTable(
-        title=Text(table.title, style="bold"),
-        title_justify="left",
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
@@ -120,13 +131,13 @@ def _rich_table(table: Table) -> RichTable:
             drawn.add_row(Text(name, style="bold"))
         for row in rows:
             drawn.add_row(*_cells(table.columns, row, indent=bool(name)))
-    return drawn
+    return Group(Text(table.title, style="bold"), drawn)
 
 
 def _cells(columns: Sequence[Column], row: Sequence[str], indent: bool) -> Iterable[Text]:
     for column, text in zip(columns, row, strict=True):
         name = "  " + text if indent and column is tables.VARIANT else text
-        yield Text(name, style=STYLES.get(text, "") if column is tables.VERDICT else "")
+        yield Text(name, style=STYLES.get(text, "") if column.heading == tables.VERDICT.heading else "")
 
 
 def _sentences(judgement: Judgement, width: int) -> Text:

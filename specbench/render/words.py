@@ -66,6 +66,11 @@ def accept_rate(row: Summary) -> str:
     return f"{percent(row.accept_rate_ratio)} ({row.proposed_tokens})"
 
 
+def failures(row: Summary) -> str:
+    """Failed requests; nothing where none was sent."""
+    return str(row.failed_count) if row.request_count else NOTHING
+
+
 def verdict(code: str) -> str:
     """A code as words."""
     return SHORT_VERDICTS.get(code, code.replace("_", " "))

@@ -24,6 +24,7 @@ def check_meaning(document: Document, sketches: Sketches, known: Mapping[str, Co
     _check_args(document, ("server", "args"))
     _check_args(document, ("matrix", "base", "args"))
     _check_workloads(document, known.get("dataset"))
+    _check_rehearsal(document)
     _check_names(document, sketches.found)
     if sketches.complete:
         _check_baseline(document, sketches.found)
@@ -110,6 +111,14 @@ def _check_lengths(document: Document, keys: Keys, given: dict[str, Given], meth
         )
 
 
+def _check_rehearsal(document: Document) -> None:
+    drafters = document.value.get("drafters") or {}
+    for name, given in document.fields("rehearsal", "acceptance").items():
+        if document.sound(("drafters",)) and name not in drafters:
+            listed = suggestion(name, drafters) or "; there are none"
+            document.complain(given.keys, f"drafter {quoted(name)} is not under 'drafters'{listed}")
+
+
 def _check_workloads(document: Document, known: Collection[str] | None) -> None:
     seen: dict[str, Keys] = {}
     for index in range(len(document.get("workloads") or ())):
@@ -141,9 +150,10 @@ def _check_names(document: Document, found: tuple[Sketch, ...]) -> None:
 
 
 def _check_unique(document: Document, noun: str, name: Given, seen: dict[str, Keys]) -> None:
-    first = seen.setdefault(name.value, name.keys)
-    if first is name.keys:
+    if name.value not in seen:
+        seen[name.value] = name.keys
         return
+    first = seen[name.value]
     hint = "; the matrix's name must mention every axis" if first == name.keys else f"; first on line {document.line(first)}"
     document.complain(name.keys, f"{noun} name {quoted(name.value)} is used twice{hint}")
 

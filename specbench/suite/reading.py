@@ -94,6 +94,8 @@ def _yaml_sentence(error: yaml.MarkedYAMLError, text: str) -> str:
     problem = error.problem or error.context or "a syntax error"
     if "'\\t'" in problem:
         return "a tab can't begin a token in YAML; indent with spaces"
+    if problem.startswith("nested"):
+        return problem
     if "single document" in (error.context or ""):
         return "a suite file is one YAML document; remove the second '---'"
     lines = text.splitlines()

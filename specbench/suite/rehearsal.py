@@ -62,19 +62,21 @@ class Rehearsal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     version: Annotated[str, Meta(min_length=1, description="SGLang version whose log and endpoints are imitated")] = "0.5.23"
 
-    base_step_s: Annotated[float, Meta(gt=0, description="Seconds: the target's step, one sequence, one token, graphs on")] = (
-        0.0111
-    )
+    base_step_s: Annotated[
+        float, Meta(gt=0, description="Seconds: the target's step, one sequence, one token, graphs on")
+    ] = 0.0111
     batch_slope_ratio: Annotated[Cost, Meta(description="Growth of the target's step a further sequence")] = 0.03
-    verify_slope_ratio: Annotated[Cost, Meta(description="Growth of a verify step for the batch's first extra token")] = 0.115
+    verify_slope_ratio: Annotated[Cost, Meta(description="Growth of a verify step for the batch's first extra token")] = (
+        0.227
+    )
     verify_power_ratio: Annotated[
         float, Meta(ge=0, le=2, description="Power of batch × (draft tokens - 1) in that growth; 1 is compute-bound")
-    ] = 0.5
-    target_launch_s: Annotated[float, _s("added to the target's step without CUDA graphs")] = 0.013
+    ] = 0.35
+    target_launch_s: Annotated[float, _s("added to the target's step without CUDA graphs")] = 0.0145
 
-    draft_step_s: Annotated[float, _s("one pass of the drafter, one sequence, graphs on")] = 0.0015
+    draft_step_s: Annotated[float, _s("one pass of the drafter, one sequence, graphs on")] = 0.001
     draft_batch_slope_ratio: Annotated[Cost, Meta(description="Growth of the drafter's pass a further sequence")] = 0.02
-    draft_launch_s: Annotated[float, _s("added to each pass of the drafter without CUDA graphs")] = 0.002
+    draft_launch_s: Annotated[float, _s("added to each pass of the drafter without CUDA graphs")] = 0.0015
     lookup_s: Annotated[float, _s("prompt lookup, a verify step and sequence")] = 0.0001
 
     prefill_s: Annotated[float, _s("a prefill, whatever its length")] = 0.015
@@ -90,4 +92,6 @@ class Rehearsal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     eos_ratio: Annotated[Share, Meta(description="Chance that an answer ends at a token, unless EOS is ignored")] = 0.0
     load_s: Annotated[float, _s("the start-up: weights, KV cache, graphs, drafter")] = 0.2
     capacity_tokens: Annotated[int, Meta(ge=1, description="Slots of the KV cache")] = 1_000_000
-    context_length: Annotated[int, Meta(ge=1, description="Longest prompt and answer together, where no flag says so")] = 262_144
+    context_length: Annotated[int, Meta(ge=1, description="Longest prompt and answer together, where no flag says so")] = (
+        262_144
+    )

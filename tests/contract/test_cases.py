@@ -21,6 +21,7 @@ from specbench.dialects.sglang_args import LaunchFacts, launch_facts
 from specbench.dialects.sglang_death import diagnose, started
 from specbench.dialects.sglang_log import parse_line
 from specbench.dialects.sglang_version import rate_meaning
+from tests.contract.verdict_cases import check_verdict
 
 OWN: Final = Path(__file__).parent.parent / "data" / "cases"
 FOLDER: Final = Path(os.environ.get("SPECBENCH_CASES") or OWN)
@@ -169,6 +170,7 @@ def check_sglang_startup(case: Case) -> None:
 CHECKS: Final[dict[str, dict[str, Callable[[Case], None]]]] = {
     "log": {"sglang": check_sglang_log},
     "startup": {"sglang": check_sglang_startup},
+    "verdict": dict.fromkeys(("sglang", "vllm", "llamacpp"), check_verdict),
 }
 """Kind, then engine. A new kind or engine is one entry."""
 

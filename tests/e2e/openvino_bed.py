@@ -68,6 +68,8 @@ class Case(NamedTuple):
 
     variant: Variant
     drafter: str | None = None
+    lengths: tuple[float, float] | None = None
+    """Between these its acceptance length must lie for the quickstart to tell its story."""
 
 
 def case(name: str, draft_tokens: int = 0, drafter: str | None = None) -> Case:
@@ -77,7 +79,12 @@ def case(name: str, draft_tokens: int = 0, drafter: str | None = None) -> Case:
     return Case(Variant(name=name, engine="openvino", speculation=speculation, server=Server()), drafter)
 
 
-CASES = (case("baseline"), case("good", 5, GOOD), case("weak", 4, WEAK), case("lookup", 6))
+CASES = (
+    case("baseline"),
+    case("good", 5, GOOD)._replace(lengths=(2.0, 5.0)),
+    case("weak", 4, WEAK)._replace(lengths=(1.0, 1.5)),
+    case("lookup", 6),
+)
 
 
 class Running(NamedTuple):

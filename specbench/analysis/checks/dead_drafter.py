@@ -39,6 +39,9 @@ def _message(arm: Arm, drafter: Drafter | None) -> str:
 def _remedy(arm: Arm, drafter: Drafter | None) -> str:
     if wrong_word(arm, drafter):
         return "Launch with --speculative-algorithm EAGLE3 (in the suite: `method: eagle3`), and run this variant again."
+    speculation = arm.variant.speculation
+    if speculation is not None and speculation.method == "draft_model":
+        return "Check that drafter and target share one tokenizer, and that the drafter says something sensible by itself."
     return (
         "Check that the drafter was trained for this target and vocabulary, that its checkpoint holds lm_head and fc, "
         "and that the speculation method is the one it was trained as."

@@ -46,109 +46,24 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "suite.yaml"
 
 
-STRUCTURE: Final = {
-    "seeed: 1": "1: unknown key 'seeed'; did you mean 'seed'?",
-    "zzz: 1": "1: unknown key 'zzz'; there are: name, model, engine, server, drafters, baseline, variants, matrix, "
-    "workloads, launches, seed, hardware, expected, warmup, rehearsal",
-    "launches: many": "1: 'launches' must be a whole number, not the text 'many'",
-    "launches: 2.0": "1: 'launches' must be a whole number, not 2.0",
-    "launches: 0": "1: 'launches' must be at least 1, not 0",
-    "launches: 5000": "1: 'launches' must be at most 1000, not 5000",
-    "launches: 99999999999999999999": "1: '99999999999999999999' is not a number that can be used; the largest is 2^53",
-    "expected: {startup_s: .nan}": "1: '.nan' is not a number that can be used; the largest is 2^53",
-    "expected: {startup_s: -1}": "1: 'startup_s' must be more than 0, not -1",
-    "hardware:": "1: 'hardware' must be a mapping, not empty",
-    "server: {args: --foo}": "1: 'args' must be a list, not the text '--foo'",
-    "server: {args: [on]}": "1: entry 1 of 'args' must be text or a number, not true; put quotes around it",
-    "server:\n  env:\n    A-B: 1": "3: 'A-B' is no environment variable's name: letters, digits and _ only, not beginning "
-    "with a digit",
-    "server: {host: ''}": "1: 'host' is empty",
-    "server: {python: 3}": "1: 'python' must be text, not 3; put quotes around it",
-    "launches: 1\nlaunches: 2": "2: key 'launches' is given twice; first on line 11",
-    "? [a]\n: 1": "1: a key must be plain text",
-    "seed: !!python/object:os.system x": "1: tag '!!python/object:os.system' is not allowed",
-    "matrix: {axes: {}}": "1: 'axes' is empty; give at least one key",
-    "matrix: {axes: {topk: []}}": "1: 'topk' is empty; give at least one entry",
-    "matrix: {axes: {cuda_graph: [true, true]}}": "1: 'cuda_graph' holds the same entry twice",
-    "matrix: {axes: {topk: 8}}": "1: 'topk' must be a list, not 8; write [8]",
-    "matrix: {}": "1: key 'axes' is missing in 'matrix'",
-}
+def blocks() -> list[tuple[str, list[str]]]:
+    """Of `faults.txt`: lines added to the good suite, and after `=>` each fault that they are."""
+    found = []
+    for block in (HERE / "faults.txt").read_text(encoding="utf-8").split("\n\n"):
+        lines = block.strip("\n").split("\n")
+        expected = [line.removeprefix("=> ") for line in lines if line.startswith("=> ")]
+        found.append(("\n".join(lines[: -len(expected)]) + "\n", expected))
+    return found
 
 
-@pytest.mark.parametrize("more", STRUCTURE)
-def test_wrong_shape(path: Path, more: str) -> None:
-    assert appended(path, more + "\n") == [STRUCTURE[more]]
+@pytest.mark.parametrize(("more", "expected"), blocks())
+def test_faults(path: Path, more: str, expected: list[str]) -> None:
+    assert appended(path, more) == expected
 
 
-VARIANTS: Final = {
-    "- {}": "1: key 'name' is missing in entry 2 of 'variants'",
-    "- name: a b": "1: 'name': 'a b' is no name: letters, digits and . _ + - only, beginning with a letter or digit, "
-    "80 at most",
-    '- name: "a\\n"': "1: 'name': 'a\\n' is no name: letters, digits and . _ + - only, beginning with a letter or digit, "
-    "80 at most",
-    "- name: plain": "1: variant name 'plain' is used twice; first on line 10",
-    "- {name: a, engine: sgland}": "1: engine 'sgland' does not exist; did you mean 'sglang'?",
-    "- {name: a, engine: x}": "1: engine 'x' does not exist; there are: external, openvino, sglang",
-    "- {name: a, args: [--a b]}": "1: '--a b' would reach the server as one word; write two: --a, 'b'",
-    "- name: a\n    speculation:\n      draft_tokens: 4": "2: no method: give 'method' here or on the drafter",
-    "- name: a\n    speculation:\n      drafter: custom\n      draft_tokens: 4": "2: no method: give 'method' here or on the "
-    "drafter",
-    "- name: a\n    speculation:\n      drafter: other": "2: key 'draft_tokens' is missing in 'speculation'",
-    "- {name: a, speculation: {draft_tokens: 1, drafter: other}}": "1: 'draft_tokens' must be at least 2, not 1",
-    "- {name: a, speculation: {draft_tokens: 4, drafter: othr}}": "1: drafter 'othr' is not under 'drafters'; did you mean "
-    "'other'?",
-    "- {name: a, speculation: {draft_tokens: 4, drafter: zz}}": "1: drafter 'zz' is not under 'drafters'; there are: custom, "
-    "other",
-    "- {name: a, speculation: {draft_tokens: 4, drafter: custom, method: eagl}}": "1: 'method' must be one of dflash, "
-    "draft_model, eagle, eagle3, mtp, prompt_lookup, not the text 'eagl'; did you mean 'eagle'?",
-    "- {name: a, speculation: {draft_tokens: 4, method: eagle3}}": "1: method eagle3 needs a 'drafter'",
-    "- {name: a, speculation: {draft_tokens: 4, method: draft_model}}": "1: method draft_model needs a 'drafter'",
-    "- {name: a, speculation: {draft_tokens: 4, method: prompt_lookup, drafter: custom}}": "1: prompt_lookup drafts from the "
-    "prompt itself: remove 'drafter'",
-    "- {name: a, speculation: {draft_tokens: 4, method: prompt_lookup, steps: 3}}": "1: 'steps' has no meaning with "
-    "prompt_lookup: remove it",
-    "- {name: a, speculation: {draft_tokens: 4, drafter: other, ngram: 3}}": "1: 'ngram' belongs to prompt_lookup, not to "
-    "eagle3",
-    "- name: a\n    speculation:\n      drafter: other\n      draft_tokens: 8\n      steps: 3": "4: draft_tokens 8 with steps 3 "
-    "and topk 1: the server would silently verify 4 tokens (steps + 1); write draft_tokens: 4, or steps: 7",
-    "- {name: a, speculation: {draft_tokens: 8, drafter: other, topk: 4}}": "1: key 'steps' is missing: with topk 4 "
-    "draft_tokens does not imply it",
-}
-
-
-@pytest.mark.parametrize("more", VARIANTS)
-def test_wrong_variant(path: Path, more: str) -> None:
-    assert appended(path, f"  {more}\n") == [VARIANTS[more]]
-
-
-MATRIX: Final = {
-    "matrix: {axes: {drafter: [oter], draft_tokens: [4]}}": "1: drafter 'oter' is not under 'drafters'; did you mean 'other'?",
-    "matrix:\n  axes: {drafter: [other], draft_tokens: [4]}\n  exclude:\n    - {draft_tokens: 5}": "4: this excludes nothing: "
-    "no combination has draft_tokens: 5",
-    "matrix:\n  axes: {cuda_graph: [true]}\n  exclude:\n    - {steps: 5}": "4: the matrix has no axis 'steps'; there are: "
-    "cuda_graph",
-    "matrix:\n  axes: {cuda_graph: [true]}\n  exclude:\n    - {cuda_graph: true}": "3: the matrix excludes every variant that "
-    "it makes",
-    "matrix:\n  axes: {cuda_graph: [true]}\n  exclude:\n    - {}": "4: entry 1 of 'exclude' is empty; give at least one key",
-    "matrix:\n  name: x\n  axes: {cuda_graph: [true, false]}": "2: variant name 'x' is used twice; the matrix's name must "
-    "mention every axis",
-    "matrix:\n  name: '{cuda_grap}'\n  axes: {cuda_graph: [true]}": "2: the template may hold the matrix's axes only, not "
-    "{cuda_grap}; did you mean 'cuda_graph'?",
-    "matrix:\n  name: '{cuda_graph'\n  axes: {cuda_graph: [true]}": "2: '{cuda_graph' is no template: expected '}' before end "
-    "of string",
-    "matrix:\n  name: 'a {cuda_graph}'\n  axes: {cuda_graph: [true]}": "2: the matrix would call a variant 'a graphs', which is "
-    "no name: letters, digits and . _ + - only, 80 at most",
-    "matrix: {axes: {drafters: [custom]}}": "1: unknown key 'drafters'; did you mean 'drafter'?",
-    "matrix: {axes: {drafter: [other]}, base: {speculation: {draft_token: 4}}}": "1: key 'draft_tokens' is missing in "
-    "'speculation'",
-    f"matrix: {{axes: {{draft_tokens: {list(range(2, 66))}, tensor_parallel: {list(range(1, 65))}}}}}": "1: the axes make 4096 "
-    "variants; at most 1000 are allowed",
-}
-
-
-@pytest.mark.parametrize("more", MATRIX)
-def test_wrong_matrix(path: Path, more: str) -> None:
-    assert MATRIX[more] in appended(path, more + "\n")
+def test_too_many_variants(path: Path) -> None:
+    axes = f"{{draft_tokens: {list(range(2, 66))}, tensor_parallel: {list(range(1, 65))}}}"
+    assert appended(path, f"matrix: {{axes: {axes}}}\n") == ["1: the axes make 4096 variants; at most 1000 are allowed"]
 
 
 def test_a_faulty_axis_is_the_only_complaint(path: Path) -> None:
@@ -241,7 +156,7 @@ def test_an_unset_variable_hides_no_other_mistake_and_makes_none(path: Path) -> 
         (b"a: 1\nb: *c\n", "2: not valid YAML: found undefined alias 'c'"),
         (b"a: " + b"[" * 40 + b"]" * 40, "1: nested deeper than 32 levels"),
         (b"a: &a [*a]\n", "1: an alias holds itself, or nests deeper than 32 levels"),
-        (b"a: 1\nb: &b\n  <<: *b\n", "3: '<<' takes a mapping or a list of mappings"),
+        (b"a: 1\nb: &b\n  <<: *b\n", "2: '<<' takes a mapping or a list of mappings"),
         (b"x" * ((1 << 20) + 1), "0: a suite file has at most 1024 KiB"),
     ],
 )  # fmt: skip

@@ -1,0 +1,119 @@
+"""Each check: what makes it speak, and that it is silent on a sound run."""
+
+from typing import Any
+
+import pytest
+
+from specbench.analysis import Finding, checks
+from specbench.analysis.judge import judge_run
+from specbench.records import RequestRecord
+from specbench.suite import Workload
+from tests.unit.analysis.runs import SPECULATION, decode, request, run, steady_requests, suite, trial, variant
+
+TWO = suite([variant("plain"), variant("spec", speculation=SPECULATION)])
+
+
+def findings(spec: list[RequestRecord], plain: list[RequestRecord] | None = None, **fields: Any) -> dict[str, Finding]:
+    trials = [trial("plain", plain or [request()]), trial("spec", spec, **fields)]
+    return {one.code: one for one in judge_run(run(TWO, trials)).findings}
+
+
+def sound() -> list[RequestRecord]:
+    return steady_requests("chat", 1, 0.06, 3, speculating=True)
+
+
+def test_a_sound_run_gets_nothing_but_the_note_on_p99() -> None:
+    assert set(findings(sound(), steady_requests("chat", 1, 0.05, 1))) == {"few_requests"}
+
+
+def test_every_check_is_found_by_its_file() -> None:
+    assert {"dead_drafter", "few_requests", "simulated"} <= set(checks.names())
+    for name in checks.names():
+        assert callable(checks.get(name))
+
+
+def test_accept_length_above_the_ceiling() -> None:
+    finding = findings([request(drafts=(50, 10))])["accept_length_range"]
+    assert (finding.severity, finding.variant) == ("error", "spec")
+    assert "outside 1 to 4" in finding.message
+    assert "AL 6.00 (chat at 1)" in finding.evidence
+
+
+def test_speedup_above_accept_length_suspects_the_baseline() -> None:
+    slow = [request(chunks=((1.0, 1), (9.0, 4)))]
+    assert "suspect the baseline" in findings(sound(), slow)["speedup_above_length"].message
+
+
+def test_histogram_that_does_not_add_up() -> None:
+    odd = request(drafts=(6, 4), accept_histogram=(1, 1, 1))
+    assert "3 in the histogram, 4 verify steps" in findings([odd])["histogram_disagrees"].evidence
+    assert "histogram_disagrees" not in findings([request(drafts=(6, 4), accept_histogram=(1, 0, 3))])
+
+
+def test_tokens_of_chunks_and_usage() -> None:
+    assert "5 in chunks, 6 in usage" in findings([request(drafts=(6, 4), output_tokens=6)])["token_counts_disagree"].evidence
+
+
+def test_no_counts_at_all_and_counts_at_the_end() -> None:
+    bare = request(chunk_tokens=(), output_tokens=None, token_source="none")
+    assert findings([bare])["no_token_counts"].severity == "warning"
+    late = request(chunk_tokens=(), token_source="usage_at_end")
+    assert findings([late])["no_token_counts"].severity == "note"
+
+
+def test_failed_requests_name_the_commonest_error() -> None:
+    requests = [request(index, error="reset" if index else "timed out") for index in range(3)]
+    finding = findings([*requests, request(3, drafts=(6, 4))])["failed_requests"]
+    assert finding.message.startswith("3 of 4 requests failed")
+    assert finding.evidence == "2 of them: reset"
+
+
+@pytest.mark.parametrize(
+    ("fields", "speaks"),
+    [
+        ({"prompt_tokens": 100, "cached_tokens": 90}, True),
+        ({"prompt_tokens": 100, "cached_tokens": 20}, False),
+        ({"prompt_tokens": 100, "cached_tokens": 90, "turn_index": 1}, False),
+        ({"prompt_tokens": 100}, False),
+    ],
+)
+def test_cache_hits_of_prompts_that_were_sent_once(fields: dict[str, Any], speaks: bool) -> None:
+    assert ("prompt_cache_hits" in findings([request(drafts=(6, 4), **fields)])) is speaks
+
+
+def test_a_prompt_sent_again_may_come_from_the_cache() -> None:
+    again = [
+        request(0, drafts=(6, 4), prompt_id="a", prompt_tokens=100, cached_tokens=0),
+        request(1, drafts=(6, 4), prompt_id="a", prompt_tokens=100, cached_tokens=99),
+    ]
+    assert "prompt_cache_hits" not in findings(again)
+
+
+def test_enough_requests_for_p99() -> None:
+    many = [request(index, drafts=(6, 4)) for index in range(100)]
+    assert "few_requests" not in findings(many, [request(index) for index in range(100)])
+
+
+def test_forced_length_is_noted() -> None:
+    asked = suite(TWO.variants, [Workload(name="chat", ignore_eos=True)])
+    judgement = judge_run(run(asked, [trial("plain", [request()])]))
+    assert "forced_length" in {one.code for one in judgement.findings}
+
+
+def test_acceptance_from_the_log_is_noted() -> None:
+    requests = steady_requests("chat", 1, 0.06, 3)
+    found = findings(requests, observations=[decode(0.2, accept_length=3.0, running_requests=1)])
+    assert found["accept_from_log"].evidence == "variants: spec"
+
+
+def test_a_simulated_run_says_so() -> None:
+    judgement = judge_run(run(TWO, [trial("plain", [request()])], simulated=True))
+    assert judgement.simulated
+    assert any(one.code == "simulated" and "SIMULATED" in one.message for one in judgement.findings)
+
+
+def test_errors_come_first() -> None:
+    severities = [
+        one.severity for one in judge_run(run(TWO, [trial("plain", [request()]), trial("spec", [request()])])).findings
+    ]
+    assert severities == sorted(severities, key=["error", "warning", "note"].index)
