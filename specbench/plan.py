@@ -93,9 +93,9 @@ def rehearse(suite: Suite, full: bool) -> tuple[Suite, str]:
         for workload in suite.workloads
     )
     sentence = (
-        f"{REHEARSED_SERVERS} servers side by side and a shrunk load: 1 launch a variant, {REHEARSED_REQUESTS} requests a level (never fewer than streams), at most "
-        f"{REHEARSED_TOKENS} output tokens, warm-up of {REHEARSED_WARMUP.request_count} request with "
-        f"{REHEARSED_WARMUP.max_output_tokens} tokens"
+        f"{REHEARSED_SERVERS} servers side by side and a shrunk load: 1 launch a variant, {REHEARSED_REQUESTS} requests a "
+        f"level (never fewer than streams), at most {REHEARSED_TOKENS} output tokens, warm-up of "
+        f"{REHEARSED_WARMUP.request_count} request with {REHEARSED_WARMUP.max_output_tokens} tokens"
     )
     return replace(suite, workloads=workloads, warmup=REHEARSED_WARMUP, launches=1), sentence
 

@@ -28,7 +28,8 @@ examples:
   specbench run suites/kimi.yaml --rehearse   the same suite against a simulated server
   specbench report results/<run>              the tables again
 
-exit codes: 0 all went well, 1 a variant failed, 2 wrong usage or a file that can't be used, 130 interrupted
+exit codes:
+  0 all went well   1 a variant failed   2 wrong usage, or something lacking   130 interrupted
 """
 
 EXIT_USAGE: Final = 2

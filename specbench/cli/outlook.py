@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from specbench import engines
 from specbench.engines import Command, Launch
-from specbench.plan import Plan, Slot, Trial, launch_estimate_s, make_plan, planned_slot, rehearse
+from specbench.plan import REHEARSED_SERVERS, Plan, Slot, Trial, launch_estimate_s, make_plan, planned_slot, rehearse
 from specbench.suite import Suite, Variant
 from specbench.units import Second
 
@@ -36,6 +36,13 @@ class Outlook(Struct, frozen=True, kw_only=True):
     launches: tuple[PlannedLaunch, ...]
     rehearsal: str | None
     """How a rehearsal shrinks the load; None for a real run."""
+    servers_count: int
+    """Servers that run side by side."""
+
+    @property
+    def estimate_s(self) -> Second:
+        """Of the whole plan."""
+        return self.plan.estimate_s / self.servers_count
 
 
 def look_ahead(suite: Suite, *, rehearsing: bool, full: bool = False) -> Outlook:
@@ -45,7 +52,7 @@ def look_ahead(suite: Suite, *, rehearsing: bool, full: bool = False) -> Outlook
         suite, sentence = rehearse(suite, full)
     plan = make_plan(suite)
     launches = tuple(_planned(suite, trial, rehearsing) for trial in plan.trials)
-    return Outlook(plan=plan, launches=launches, rehearsal=sentence)
+    return Outlook(plan=plan, launches=launches, rehearsal=sentence, servers_count=REHEARSED_SERVERS if rehearsing else 1)
 
 
 def _planned(suite: Suite, trial: Trial, rehearsing: bool) -> PlannedLaunch:

@@ -25,7 +25,7 @@ def outlook_json(outlook: Outlook) -> str:
         "simulated": outlook.rehearsal is not None,
         "rehearsal": outlook.rehearsal,
         "launches": outlook.launches,
-        "estimate_s": outlook.plan.estimate_s,
+        "estimate_s": outlook.estimate_s,
         "assumed": suite.expected,
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
@@ -54,7 +54,7 @@ def _header(outlook: Outlook) -> Iterator[str]:
     source = "from the suite's `expected`" if outlook.rehearsal is None else "for the simulated engine"
     yield from _row(
         "estimate",
-        f"{_span(outlook.plan.estimate_s)}, a guess {source}: {suite.expected.startup_s:g} s until a "
+        f"{_span(outlook.estimate_s)}, a guess {source}: {suite.expected.startup_s:g} s until a "
         f"server is ready, {suite.expected.per_user_tps:g} tok/s for each stream, every answer at full length",
     )
     for note in _version_notes(outlook):
@@ -64,7 +64,8 @@ def _header(outlook: Outlook) -> Iterator[str]:
 def _order(outlook: Outlook) -> str:
     suite = outlook.plan.suite
     count = len(suite.variants)
-    text = f"{len(outlook.launches)}, one after another: {count} variants × {suite.launches}"
+    pace = "one after another" if outlook.servers_count == 1 else f"{outlook.servers_count} side by side"
+    text = f"{len(outlook.launches)}, {pace}: {count} variants × {suite.launches}"
     if suite.launches == 1:
         return text + ", in the file's order"
     return text + f"; in blocks of one launch a variant, every second block in reverse, seed {suite.seed}"

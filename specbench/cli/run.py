@@ -56,6 +56,7 @@ def show(folder: Path) -> None:
     judgement = judge_run(read_run(folder))
     replace_file(folder / "report.md", markdown.render(judgement).encode())
     replace_file(folder / "report.json", json_report.render(judgement).encode())
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_COLUMNS
-    print(terminal.render(judgement, columns))
-    print(f"\nresults: {folder}")
+    on_terminal = sys.stdout.isatty()
+    columns = shutil.get_terminal_size().columns if on_terminal else PIPED_COLUMNS
+    print(terminal.render(judgement, columns, color=on_terminal))
+    print(f"results: {folder}")

@@ -1,9 +1,10 @@
 """The HTTP front in SGLang's dialect, behind which an engine works. Each step's tokens leave as one chunk."""
 
+import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
@@ -22,6 +23,9 @@ from specbench.embedded.status import metrics_text, server_info
 
 SIMULATED_HEADER = (b"x-specbench-simulated", b"SIMULATED")
 BODY_LIMIT_BYTES = 8 << 20
+CLIENT_GONE = 499
+"""Seen in the access log only: nobody is there to read it."""
+Result = TypeVar("Result")
 
 
 class Front:
@@ -80,15 +84,18 @@ class Front:
             body = await _body(request)
             wanted = read(body, request_id)
             outputs = self._backend.generate(wanted)
-            first = await anext(outputs)
+            first = await _while_connected(request, anext(outputs))  # it may wait in the queue for long
         except RequestRefused as refusal:
             return _json(error_of(str(refusal), 400), 400)
         except (EngineFailed, StopAsyncIteration) as failure:
             return _json(error_of(str(failure) or "the engine gave no output", 500), 500)
+        if first is None:
+            return Response(status_code=CLIENT_GONE)
         events = events_of(Tally(request_id, self._backend.facts), body)
         if body.get("stream") is True:
             return StreamingResponse(_stream(events, first, outputs), media_type="text/event-stream")
-        return await _whole(events, first, outputs, error_of)
+        whole = await _while_connected(request, _whole(events, first, outputs, error_of))
+        return whole or Response(status_code=CLIENT_GONE)
 
     # -- what the server says of itself --------------------------------------------------------------------
 
@@ -147,6 +154,18 @@ async def _body(request: Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise RequestRefused("the body must be a JSON object")
     return body
+
+
+async def _while_connected(request: Request, work: Awaitable[Result]) -> Result | None:
+    """The result; None when the client goes away before: then the work is cancelled, and the engine drops the request."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(request.receive())  # the body is read: what comes now is the end of the connection
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        leaving.cancel()
+        working.cancel()
 
 
 async def _stream(events: Events, first: Any, outputs: AsyncGenerator[Any, None]) -> AsyncGenerator[bytes, None]:

@@ -125,8 +125,8 @@ class Pipeline:
         )
 
     def _proposed(self, room: int) -> int | None:
-        """OpenVINO drafts no further than the length limit: min(K, tokens left - 1). An upper bound: now and then its drafter
-        stops short (1 token in 115, measured). How many tokens prompt lookup proposed, it does not say."""
+        """OpenVINO drafts no further than the length limit: min(K, tokens left - 1). An upper bound: now and then its
+        drafter stops short (1 token in 115, measured). How many tokens prompt lookup proposed, it does not say."""
         return None if self._settings.ngram else min(self._settings.proposed_tokens, room)
 
     def _finish_reason(self, given: "openvino_genai.GenerationOutput") -> str | None:
@@ -201,8 +201,9 @@ def first_line(error: BaseException) -> str:
 
 
 def main(fd: int) -> int:
-    """Ctrl-C goes to the whole group; the server decides when the worker ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """SIGINT and SIGTERM go to the whole group; the server drains, and decides when the worker ends."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     channel = Channel(socket.socket(fileno=fd))
     lines = channel.receive(wait=True)
     if not lines:

@@ -48,7 +48,7 @@ RESOLVED = {
     "chunked_prefill_size": "chunked_prefill_tokens",
     "decode_log_interval": "decode_log_interval",
     "model_path": "model_path",
-    "version": "version",
+    "engine_version": "version",
 }
 
 

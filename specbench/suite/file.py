@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from specbench.suite.rehearsal import Rehearsal
 from specbench.suite.types import (
@@ -75,14 +75,14 @@ def _axis(description: str) -> Meta:
 class Axes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Every combination becomes a variant; the first axis written changes slowest."""
 
-    drafter: Annotated[tuple[str, ...], _axis("Names under `drafters`")] | None = None
-    method: Annotated[tuple[Method, ...], _axis("Ways to draft")] | None = None
-    draft_tokens: Annotated[tuple[DraftTokens, ...], _axis("Tokens verified a step")] | None = None
-    steps: Annotated[tuple[Positive, ...], _axis("Draft steps")] | None = None
-    topk: Annotated[tuple[TopK, ...], _axis("Branches a draft step")] | None = None
-    cuda_graph: Annotated[tuple[bool, ...], _axis("Graphs on (true), off (false)")] | None = None
-    engine: Annotated[tuple[Text, ...], _axis("Server kinds")] | None = None
-    tensor_parallel: Annotated[tuple[Positive, ...], _axis("GPUs that one server spans")] | None = None
+    drafter: Annotated[tuple[str, ...], _axis("Names under `drafters`")] | UnsetType = UNSET
+    method: Annotated[tuple[Method, ...], _axis("Ways to draft")] | UnsetType = UNSET
+    draft_tokens: Annotated[tuple[DraftTokens, ...], _axis("Tokens verified a step")] | UnsetType = UNSET
+    steps: Annotated[tuple[Positive, ...], _axis("Draft steps")] | UnsetType = UNSET
+    topk: Annotated[tuple[TopK, ...], _axis("Branches a draft step")] | UnsetType = UNSET
+    cuda_graph: Annotated[tuple[bool, ...], _axis("Graphs on (true), off (false)")] | UnsetType = UNSET
+    engine: Annotated[tuple[Text, ...], _axis("Server kinds")] | UnsetType = UNSET
+    tensor_parallel: Annotated[tuple[Positive, ...], _axis("GPUs that one server spans")] | UnsetType = UNSET
 
 
 class Exclusion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,6 +9,8 @@ OpenVINO's: a drafter now and then stops short of K, which no step's output show
 """
 
 import importlib.util
+import os
+import signal
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -171,12 +173,17 @@ def test_the_worker_never_outlives_the_server(tmp_path: Path) -> None:
         worker.wait(timeout=20)
 
 
-def test_sigterm_ends_both(tmp_path: Path) -> None:
-    with served(CASES[0], tmp_path / "server.log") as running:
+def test_sigterm_to_the_group_lets_the_running_request_end(tmp_path: Path) -> None:
+    with served(CASES[0], tmp_path / "server.log") as running, ThreadPoolExecutor() as pool:
         worker = running.worker()
-        running.process.terminate()
-        assert running.process.wait(timeout=20) is not None
+        stream = facts(running, PROMPTS[1], LOAD)
+        next(stream)
+        rest = pool.submit(list, stream)
+        os.killpg(running.process.pid, signal.SIGTERM)
+        assert max(one.output_tokens or 0 for one in rest.result()) == LOAD.max_output_tokens
+        assert running.process.wait(timeout=20) == 0
         worker.wait(timeout=20)
+        assert not any(line.kind == "fatal" for line in map(ENGINE.parse_log_line, running.lines))
 
 
 def test_the_target_is_f16_and_the_drafters_are_not() -> None:

@@ -63,10 +63,16 @@ def test_the_estimate_is_start_up_and_every_level() -> None:
 def test_a_rehearsal_shrinks_the_load() -> None:
     suite, sentence = rehearse(a_suite(launches=3), full=False)
     workload = suite.workloads[0]
-    assert [workload.level_request_count(one) for one in workload.concurrency] == [2, 8]
+    assert [workload.level_request_count(one) for one in workload.concurrency] == [4, 8]
     assert (workload.max_output_tokens, suite.launches) == (32, 1)
     assert suite.warmup == Warmup(request_count=1, max_output_tokens=8)
-    for words in ("1 launch a variant", "2 requests a level", "32 output tokens", "1 request with 8 tokens"):
+    for words in (
+        "1 launch a variant",
+        "4 requests a level",
+        "3 servers side by side",
+        "32 output tokens",
+        "1 request with 8 tokens",
+    ):
         assert words in sentence
 
 
@@ -79,7 +85,7 @@ def test_a_full_rehearsal_keeps_the_load() -> None:
     whole = a_suite(launches=3)
     suite, sentence = rehearse(whole, full=True)
     assert (suite.workloads, suite.warmup, suite.launches) == (whole.workloads, whole.warmup, 3)
-    assert sentence == "the whole load"
+    assert sentence.startswith("the whole load")
 
 
 def test_slots() -> None:

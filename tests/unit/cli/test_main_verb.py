@@ -43,7 +43,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["xyz"], f"specbench: there is no verb 'xyz'; there are: {', '.join(VERBS)}\n"),
         ([], "usage: specbench VERB"),
         (["--jsn"], "unrecognized arguments: --jsn"),
-        (["--"], "there is no verb '--'"),
+        (["--"], "specbench: error: "),
         (["plan"], "the following arguments are required: SUITE"),
         (["plan", "x.yaml", "--full"], "specbench: --full belongs to --rehearse"),
         (["plan", "no/such.yaml"], "specbench: no/such.yaml: no such file\n"),
