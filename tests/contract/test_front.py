@@ -131,7 +131,9 @@ def test_a_whole_answer_equals_the_streamed_one(speculating: Live) -> None:
 
 def test_chat_streams_in_sglangs_order(speculating: Live) -> None:
     options = {"include_usage": True, "continuous_usage_stats": True}
-    events = speculating.events("/v1/chat/completions", CHAT | {"stream_options": options, "return_spec_tokens_details": True})
+    events = speculating.events(
+        "/v1/chat/completions", CHAT | {"stream_options": options, "return_spec_tokens_details": True}
+    )
     parsed = [json.loads(event) for event in events]
     assert parsed[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
     assert parsed[-3]["choices"][0]["finish_reason"] == "length"

@@ -100,7 +100,7 @@ def test_any_value(value: Any) -> None:
     attempt(yaml.safe_dump(value, allow_unicode=True).encode())
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.data())
 def test_a_good_suite_with_one_or_two_parts_replaced(data: st.DataObject) -> None:
     value: Any = GOOD
