@@ -11,12 +11,14 @@ from specbench.dialects import Convention
 RATE_FIRST_PRINTED = Version("0.5.4")
 LAST_OVER_STEPS = Version("0.5.5")
 FIRST_STRICT_RATE = Version("0.5.11")
-TOPK_1_FORCES_DRAFT_TOKENS = Version("0.4.6.post5")
+TOPK_1_FORCES_DRAFT_TOKENS = Version("0.4.6")
 GRAPH_BACKEND_FLAGS = Version("0.5.19")
 """`--cuda-graph-backend-{decode,prefill}`. `--disable-cuda-graph` is still taken by 0.5.23, with a warning."""
 GRAPH_MAX_BS_PER_PHASE = Version("0.5.20")
 """`--cuda-graph-max-bs` is gone; `--cuda-graph-max-bs-decode` takes its place (both are known from 0.5.14)."""
-NGRAM_TRIE = Version("0.5.12")
+NCCL_PORT = Version("0.4.9")
+"""First wheel read with `--nccl-port`."""
+NGRAM_TRIE = Version("0.5.10")
 """`--speculative-ngram-max-trie-depth` in place of `-max-match-window-size`."""
 CONTINUOUS_USAGE = Version("0.5.5")
 """First source read whose chat stream honours `continuous_usage_stats`; 0.5.4 knows only `include_usage`."""
@@ -118,7 +120,7 @@ def rate_meaning(
 def effective_draft_tokens(
     draft_tokens: int | None, steps: int | None, topk: int | None, version: str | None = None
 ) -> int | None:
-    """What the server will really verify a step: top-k 1 forces steps + 1 (a warning in its log, from 0.4.6.post5)."""
+    """What the server will really verify a step: top-k 1 forces steps + 1 (a warning in its log, from 0.4.6)."""
     parsed = parse(version)
     forced = parsed is None or parsed >= TOPK_1_FORCES_DRAFT_TOKENS
     if topk == 1 and steps is not None and (forced or draft_tokens is None):
@@ -132,6 +134,12 @@ def graphs_off_flags(version: str | None) -> tuple[str, ...]:
     if parsed is not None and parsed >= GRAPH_BACKEND_FLAGS:
         return ("--cuda-graph-backend-decode=disabled", "--cuda-graph-backend-prefill=disabled")
     return ("--disable-cuda-graph",)
+
+
+def takes_nccl_port(version: str | None) -> bool:
+    """Older ones choose a port themselves."""
+    parsed = parse(version)
+    return parsed is None or parsed >= NCCL_PORT
 
 
 def graph_max_bs_flag(version: str | None) -> str:

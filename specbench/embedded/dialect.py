@@ -126,6 +126,7 @@ class DialectLog:
         self._forward_count += 1
         key = "prompt_tokens_total" if step.kind == "prefill" else "generation_tokens_total"
         self.totals[key] += step.new_tokens
+        self.totals["generation_tokens_total"] += step.new_requests  # each request's first token comes from its prefill
         self.totals["spec_verify_calls_total"] += step.verify_count
         if step.kind == "prefill":
             self._prefill(step)

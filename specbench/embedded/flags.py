@@ -1,134 +1,81 @@
-"""SGLang's command-line flags as far as the embedded server takes them, and which versions know them."""
+"""SGLang's command-line flags, and which versions know them.
 
-from typing import Final, NamedTuple
+The table was read from the package sources of 0.4.6, 0.4.6.post5, 0.4.7, 0.4.8, 0.4.9, 0.5.3, 0.5.4, 0.5.6, 0.5.8 to
+0.5.14, 0.5.16, 0.5.19, 0.5.20 and 0.5.23. A change between two of them is dated to the later one.
+"""
 
+import functools
+import importlib.resources
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
 from packaging.version import Version
 
-
-class Span(NamedTuple):
-    """Versions that know a flag: from the first to before the second; None is open."""
-
-    since: Version | None = None
-    until: Version | None = None
-
-    def holds(self, version: Version) -> bool:
-        return (self.since is None or version >= self.since) and (self.until is None or version < self.until)
-
-
-SPANS: Final[dict[str, Span]] = {
-    "--cuda-graph-max-bs": Span(until=Version("0.5.20")),
-    "--cuda-graph-bs": Span(until=Version("0.5.20")),
-    "--disable-decode-cuda-graph": Span(since=Version("0.5.14")),
-    "--disable-prefill-cuda-graph": Span(since=Version("0.5.14")),
-    "--cuda-graph-max-bs-decode": Span(since=Version("0.5.14")),
-    "--cuda-graph-max-bs-prefill": Span(since=Version("0.5.14")),
-    "--cuda-graph-bs-decode": Span(since=Version("0.5.14")),
-    "--cuda-graph-bs-prefill": Span(since=Version("0.5.14")),
-    "--cuda-graph-backend-decode": Span(since=Version("0.5.19")),
-    "--cuda-graph-backend-prefill": Span(since=Version("0.5.19")),
-    "--speculative-ngram-max-match-window-size": Span(since=Version("0.5.3"), until=Version("0.5.12")),
-    "--speculative-ngram-min-match-window-size": Span(since=Version("0.5.3"), until=Version("0.5.12")),
-    "--speculative-ngram-branch-length": Span(since=Version("0.5.3"), until=Version("0.5.12")),
-    "--speculative-ngram-max-trie-depth": Span(since=Version("0.5.12")),
-    "--speculative-ngram-external-corpus-path": Span(since=Version("0.5.12")),
-    "--speculative-adaptive": Span(since=Version("0.5.12")),
-    "--attn-dp-size": Span(since=Version("0.5.23")),
+FILE: Final = "sglang_flags.json"
+SHORT: Final = {
+    "--tp": "tp_size",
+    "--dp": "dp_size",
+    "--speculative-algo": "speculative_algorithm",
+    "--speculative-draft-model": "speculative_draft_model_path",
 }
-"""A flag that is not here is known to every version from 0.4.6 on. Read from the package sources."""
+"""Unique beginnings in common use. SGLang's parser takes any unique beginning, ours these only."""
 
-SWITCHES: Final = (
-    "--trust-remote-code",
-    "--enable-dp-attention",
-    "--enable-ep-moe",
-    "--enable-mixed-chunk",
-    "--enable-torch-compile",
-    "--enable-p2p-check",
-    "--enable-nan-detection",
-    "--enable-memory-saver",
-    "--enable-hierarchical-cache",
-    "--enable-metrics-for-all-schedulers",
-    "--enable-mfu-metrics",
-    "--enable-multimodal",
-    "--enable-multi-layer-eagle",
-    "--disable-cuda-graph-padding",
-    "--disable-custom-all-reduce",
-    "--disable-overlap-schedule",
-    "--disable-chunked-prefix-cache",
-    "--disable-prefill-cuda-graph",
-    "--skip-server-warmup",
-    "--skip-tokenizer-init",
-    "--stream-output",
-    "--log-requests",
-    "--speculative-adaptive",
-    "--speculative-use-rejection-sampling",
-    "--speculative-use-block-verification",
-)
-"""Taken and kept, without effect on the embedded server."""
-
-VALUES: Final = (
-    "--attention-backend",
-    "--attn-dp-size",
-    "--base-gpu-id",
-    "--chat-template",
-    "--cuda-graph-backend-prefill",
-    "--cuda-graph-bs-prefill",
-    "--cuda-graph-max-bs-prefill",
-    "--decode-attention-backend",
-    "--device",
-    "--disaggregation-mode",
-    "--dist-init-addr",
-    "--dtype",
-    "--ep-size",
-    "--fp8-gemm-backend",
-    "--grammar-backend",
-    "--kv-cache-dtype",
-    "--load-format",
-    "--log-level-http",
-    "--log-requests-level",
-    "--max-prefill-tokens",
-    "--max-total-tokens",
-    "--mm-attention-backend",
-    "--moe-a2a-backend",
-    "--moe-runner-backend",
-    "--nccl-port",
-    "--nnodes",
-    "--node-rank",
-    "--num-continuous-decode-steps",
-    "--page-size",
-    "--pp-size",
-    "--prefill-attention-backend",
-    "--quantization",
-    "--random-seed",
-    "--reasoning-parser",
-    "--revision",
-    "--sampling-backend",
-    "--schedule-conservativeness",
-    "--schedule-policy",
-    "--speculative-accept-threshold-acc",
-    "--speculative-accept-threshold-single",
-    "--speculative-attention-mode",
-    "--speculative-dflash-block-size",
-    "--speculative-draft-attention-backend",
-    "--speculative-draft-load-format",
-    "--speculative-draft-model-quantization",
-    "--speculative-draft-model-revision",
-    "--speculative-ngram-branch-length",
-    "--speculative-ngram-capacity",
-    "--speculative-ngram-external-corpus-path",
-    "--speculative-ngram-match-type",
-    "--speculative-ngram-max-bfs-breadth",
-    "--speculative-ngram-min-bfs-breadth",
-    "--speculative-ngram-min-match-window-size",
-    "--speculative-token-map",
-    "--stream-interval",
-    "--tokenizer-mode",
-    "--tokenizer-path",
-    "--tool-call-parser",
-    "--watchdog-timeout",
-)
-"""Taken with one value and kept, without effect on the embedded server."""
+Kind = Literal["switch", "text", "int", "float", "texts", "ints", "floats", "maybe"]
 
 
-def known(flag: str, version: Version) -> bool:
-    """Whether this version's parser has the flag."""
-    return SPANS.get(flag, Span()).holds(version)
+class Flag(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a flag is written. Plural kinds take one value or more; `maybe` takes one or none."""
+
+    kind: Kind
+    attribute: str | None = None
+    """SGLang's name for the value, where it is not the flag's own."""
+    since: str | None = None
+    """First version read that knows it; None: 0.4.6 does."""
+    until: str | None = None
+    """First version read that no longer knows it; None: 0.5.23 does."""
+
+    def known(self, version: Version) -> bool:
+        """Whether this version's parser has it."""
+        since = self.since is None or version >= Version(self.since)
+        return since and (self.until is None or version < Version(self.until))
+
+
+class Option(Struct, frozen=True):
+    """Every spelling of one attribute."""
+
+    names: tuple[str, ...]
+    kind: Kind
+
+
+@functools.cache
+def table() -> Mapping[str, Flag]:
+    """By flag."""
+    data = importlib.resources.files("specbench.embedded").joinpath(FILE).read_bytes()
+    return msgspec.json.decode(data, type=dict[str, Flag])
+
+
+def options(version: Version) -> dict[str, Option]:
+    """What this version takes, by SGLang's attribute name."""
+    names: dict[str, list[str]] = {}
+    kinds: dict[str, Kind] = {}
+    for name, flag in table().items():
+        if flag.known(version):
+            attribute = flag.attribute or _attribute(name)
+            names.setdefault(attribute, []).append(name)
+            if attribute not in kinds or flag.attribute is None:
+                kinds[attribute] = flag.kind
+    for name, attribute in SHORT.items():
+        if attribute in names and name not in names[attribute]:
+            names[attribute].append(name)
+    return {attribute: Option(_main_first(spellings, attribute), kinds[attribute]) for attribute, spellings in names.items()}
+
+
+def _main_first(spellings: list[str], attribute: str) -> tuple[str, ...]:
+    """argparse names an option by its first spelling."""
+    return tuple(sorted(spellings, key=lambda one: _attribute(one) != attribute))
+
+
+def _attribute(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")

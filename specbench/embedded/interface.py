@@ -126,30 +126,6 @@ class EngineFacts(Struct, frozen=True, kw_only=True):
     """Further top-level keys of `/server_info`, such as the real engine's own version."""
 
 
-class FrontSettings(Struct, frozen=True, kw_only=True):
-    """How the front serves. `specbench.embedded.front.run(backend, settings) -> int` runs until it is told to stop and
-    returns the process's exit code."""
-
-    host: str = "127.0.0.1"
-    port: int = 30000
-    """0: a free one; the log's `Uvicorn running on` line names it."""
-    api_key: str | None = None
-    decode_log_interval: int = 40
-    """Decode steps between two decode lines."""
-    rank_count: int = 1
-    """Tensor-parallel size: above 1 the log's lines carry ` TP0`."""
-    enable_metrics: bool = False
-    cache_report: bool = False
-    """`usage.prompt_tokens_details.cached_tokens` is filled in."""
-    incremental_text: bool = False
-    """`/generate` streams new text instead of cumulative text."""
-    skip_warmup: bool = False
-    """No internal request of 8 tokens before the ready line."""
-    log_level: str = "info"
-    first_lines: tuple[str, ...] = ()
-    """Lines that open the log, such as warnings from the arguments."""
-
-
 class Backend(Protocol):
     """An engine. One object lives as long as the server."""
 

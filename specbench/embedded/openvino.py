@@ -17,6 +17,7 @@ DIALECT_VERSION = "0.5.23"
 RUNNING_REQUESTS = 16
 """For every variant alike: SGLang's cap under speculation would make the arms differ."""
 CAPACITY_TOKENS = 32768
+PREFILL_TOKENS = 8192
 CONTEXT_TOKENS = 8192
 BYTES_PER_GB = 1 << 30
 
@@ -38,7 +39,7 @@ def settings(arguments: ServerArguments) -> Settings:
         proposed_tokens=max(0, arguments.num_draft_tokens - 1),
         ngram=arguments.ngram_length if arguments.algorithm == "NGRAM" else 0,
         max_running_requests=running_requests(arguments),
-        max_prefill_tokens=int(arguments.resolved["chunked_prefill_size"]),
+        max_prefill_tokens=int(arguments.resolved.get("chunked_prefill_size") or PREFILL_TOKENS),
         capacity_tokens=capacity_tokens(arguments),
         context_length=context_tokens(arguments),
     )
@@ -89,7 +90,7 @@ def context_tokens(arguments: ServerArguments) -> int:
 
 def capacity_tokens(arguments: ServerArguments) -> int:
     """Slots of the target's KV cache: `--max-total-tokens`, else enough for the running requests at a usual length."""
-    return int(arguments.resolved.get("max_total_tokens", CAPACITY_TOKENS))
+    return int(arguments.resolved.get("max_total_tokens") or CAPACITY_TOKENS)
 
 
 def _architecture(folder: Path) -> str:

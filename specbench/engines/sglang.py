@@ -12,7 +12,7 @@ from specbench.dialects import DeathCause, EventReader, HttpRequest, LogLine, Me
 from specbench.dialects.sglang_death import diagnose
 from specbench.dialects.sglang_http import ChatReader, GenerateReader, chat_request, generate_request
 from specbench.dialects.sglang_log import parse_line
-from specbench.dialects.sglang_version import RateMeaning, graphs_off_flags, ngram_length_flag, rate_meaning
+from specbench.dialects.sglang_version import RateMeaning, graphs_off_flags, ngram_length_flag, rate_meaning, takes_nccl_port
 from specbench.engines import Command, Endpoints, Engine, Launch
 from specbench.errors import SpecbenchError
 from specbench.suite import Drafter, Model, Speculation, Variant, Workload
@@ -209,7 +209,7 @@ def _own_flags(launch: Launch) -> list[tuple[str, ...]]:
     ]
     if launch.model.revision:
         flags.append(("--revision", launch.model.revision))
-    if slot.nccl_port:
+    if slot.nccl_port and takes_nccl_port(launch.version):
         flags.append(("--nccl-port", str(slot.nccl_port)))
     if variant.speculation is not None:
         flags += _speculation_flags(launch, variant.speculation)

@@ -1,109 +1,19 @@
 """The server's front over real HTTP: SGLang's endpoints, on a live process with the simulated engine behind them."""
 
 import json
-import os
-import re
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
 from specbench.dialects.sglang_http import ChatReader, GenerateReader
 from specbench.dialects.sglang_log import parse_line
-
-DRAFTER = "drafters/some-eagle3"
-SPECULATION = (
-    *("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", DRAFTER),
-    *("--speculative-num-steps", "3", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4"),
-)
-COSTS = {"load_s": 0.0, "base_step_s": 0.005, "prefill_s": 0.002, "draft_step_s": 0.0005}
-SLOW = {"base_step_s": 0.1}
-START_LIMIT_S = 20.0
-END_LIMIT_S = 10.0
-GENERATE = {"text": "Write a Python function that adds two numbers.", "sampling_params": {"max_new_tokens": 24}}
-CHAT = {"model": "any", "messages": [{"role": "user", "content": "Why is the sky blue?"}], "max_tokens": 24}
-
-
-class Live:
-    """A server process and a client to it."""
-
-    def __init__(self, folder: Path, flags: tuple[str, ...], costs: dict[str, Any]) -> None:
-        self.log_path, self.access_path = folder / "stderr", folder / "stdout"
-        told = {"rehearsal": COSTS | costs, "drafters": {DRAFTER: {"name": "some", "method": "eagle3"}}, "seed": 3}
-        argv = [sys.executable, "-m", "specbench.embedded.simulated", "--model-path", "kimi", "--port", "0", *flags]
-        with self.log_path.open("w") as log, self.access_path.open("w") as access:
-            env = os.environ | {"SPECBENCH_SIMULATION": json.dumps(told)}
-            self.process = subprocess.Popen(argv, stdout=access, stderr=log, env=env, start_new_session=True)
-        self.until(lambda: "ready to roll" in self.log, START_LIMIT_S)
-        found = re.search(r"Uvicorn running on (http://\S+)", self.log)
-        assert found is not None, self.log
-        self.client = httpx.Client(base_url=found.group(1), timeout=30, trust_env=False)
-
-    @property
-    def log(self) -> str:
-        return self.log_path.read_text()
-
-    def until(self, done: Callable[[], bool], limit_s: float = END_LIMIT_S) -> None:
-        end_s = time.monotonic() + limit_s
-        while not done():
-            assert time.monotonic() < end_s, self.log
-            time.sleep(0.01)
-
-    def events(self, path: str, body: dict[str, Any]) -> list[bytes]:
-        """The payloads of a streamed answer, `[DONE]` proved and taken off."""
-        answer = self.client.post(path, json=body | {"stream": True})
-        assert answer.status_code == 200, answer.text
-        *events, done = [event.removeprefix(b"data: ") for event in answer.content.split(b"\n\n") if event]
-        assert done == b"[DONE]"
-        return events
-
-    def running(self) -> float:
-        text = self.client.get("/metrics").text
-        found = re.search(r"^sglang:num_running_reqs\{.*\} ([\d.]+)$", text, re.M)
-        assert found is not None, text
-        return float(found.group(1))
-
-    def state(self) -> dict[str, Any]:
-        state: dict[str, Any] = self.client.get("/server_info").json()["internal_states"][0]
-        return state
-
-    def close(self) -> None:
-        self.client.close()
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(END_LIMIT_S)
-
-
-Start = Callable[..., Live]
-
-
-@pytest.fixture(scope="module")
-def starting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    lives: list[Live] = []
-
-    def start(*flags: str, **costs: Any) -> Live:
-        lives.append(Live(tmp_path_factory.mktemp("server"), flags, costs))
-        return lives[-1]
-
-    yield start
-    for live in lives:
-        live.close()
+from tests.contract.live import CHAT, GENERATE, SPECULATION, START_LIMIT_S, Live, Start
 
 
 @pytest.fixture(scope="module")
 def speculating(starting: Start) -> Live:
     return starting(*SPECULATION, "--enable-metrics", "--decode-log-interval", "4")
-
-
-@pytest.fixture(scope="module")
-def slow(starting: Start) -> Live:
-    return starting("--enable-metrics", "--max-running-requests", "1", **SLOW)
 
 
 def test_generate_streams_cumulative_counts(speculating: Live) -> None:
@@ -211,10 +121,7 @@ def test_the_average_moves_only_with_decode_lines(speculating: Live) -> None:
     last = samples[-1]
     assert last is not None
     assert last.accept_length is not None
-    metrics = speculating.client.get("/metrics").text
-    found = re.search(r"^sglang:spec_accept_length\{.*\} ([\d.]+)$", metrics, re.M)
-    assert found is not None
-    assert float(found.group(1)) == pytest.approx(last.accept_length, abs=0.005)
+    assert speculating.gauge("spec_accept_length") == pytest.approx(last.accept_length, abs=0.005)
     assert 1 <= speculating.state()["avg_spec_accept_length"] <= 4
 
 
@@ -243,49 +150,6 @@ def test_old_versions_have_old_endpoints_and_keys(starting: Start) -> None:
     events = [json.loads(event)["meta_info"] for event in live.events("/generate", GENERATE)]
     spec_keys = [{key for key in info if key.startswith("spec_")} for info in events]
     assert spec_keys == [*[set()] * (len(events) - 1), {"spec_verify_ct"}]
-
-
-def test_who_goes_away_is_aborted(slow: Live) -> None:
-    long = GENERATE | {"sampling_params": {"max_new_tokens": 5000}, "stream": True}
-    with slow.client.stream("POST", "/generate", json=long) as answer:
-        blocks = answer.iter_bytes()  # kept: the stream ends with its iterator
-        next(blocks)
-        assert slow.running() == 1
-        refused = slow.client.post("/flush_cache")
-        assert refused.status_code == 400
-    slow.until(lambda: slow.running() == 0)
-    assert "Cache not flushed because there are pending requests. #queue-req: 0, #running-req: 1" in slow.log
-    assert slow.client.post("/flush_cache").status_code == 200
-    assert "Cache flushed successfully!" in slow.log
-
-
-def test_sigterm_drains(starting: Start) -> None:
-    live = starting("--enable-metrics", base_step_s=0.03)
-    with live.client.stream("POST", "/generate", json=GENERATE | {"stream": True}) as answer:
-        blocks = answer.iter_bytes()
-        next(blocks)
-        live.process.send_signal(signal.SIGTERM)
-        rest = b"".join(blocks)
-    assert rest.endswith(b"data: [DONE]\n\n")
-    assert b'"type":"length"' in rest
-    assert live.process.wait(END_LIMIT_S) == 0
-    assert "Remaining number of requests 1" in live.log
-    assert "Remaining number of requests 0" in live.log
-
-
-def test_a_second_sigterm_ends_at_once(starting: Start) -> None:
-    live = starting(**SLOW)
-    long = GENERATE | {"sampling_params": {"max_new_tokens": 5000}, "stream": True}
-    with live.client.stream("POST", "/generate", json=long) as answer:
-        blocks = answer.iter_bytes()
-        next(blocks)
-        live.process.send_signal(signal.SIGTERM)
-        live.until(lambda: "Remaining number of requests 1" in live.log)
-        with pytest.raises(subprocess.TimeoutExpired):  # one signal waits for the request
-            live.process.wait(0.3)
-        live.process.send_signal(signal.SIGTERM)
-        live.process.wait(END_LIMIT_S)
-    assert "Remaining number of requests 0" not in live.log
 
 
 def test_an_unknown_flag_is_argparses_own_refusal() -> None:

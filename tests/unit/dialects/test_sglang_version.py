@@ -83,7 +83,7 @@ def test_meta_info_names(version: str | None, correct: str | None) -> None:
 def test_top_k_1_forces_the_draft_tokens() -> None:
     words = "--speculative-num-steps 3 --speculative-eagle-topk=1 --speculative-num-draft-tokens 16 --dp-size 2 --a --b"
     assert launch_facts(words, "0.5.23") == LaunchFacts(draft_tokens=4, steps=3, topk=1, dp_rank_count=2)
-    assert launch_facts(words, "0.4.6").draft_tokens == 16
+    assert launch_facts(words, "0.4.5").draft_tokens == 16
     assert (
         launch_facts("--speculative-num-steps 3 --speculative-eagle-topk 4 --speculative-num-draft-tokens 16").draft_tokens
         == 16

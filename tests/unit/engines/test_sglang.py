@@ -49,6 +49,11 @@ def test_baseline() -> None:
     assert "SGLANG_SIMULATE_ACC_LEN" in command.unset
 
 
+def test_a_version_without_the_flag_chooses_its_own_nccl_port() -> None:
+    assert "--nccl-port" not in words(launch(version="0.4.8"))
+    assert "--nccl-port 31123" in words(launch(version="0.4.9"))
+
+
 def test_eagle3_states_all_three_numbers() -> None:
     line = words(launch(Speculation(drafter="d", draft_tokens=8), drafter=EAGLE3))
     assert (
