@@ -9,7 +9,7 @@ from specbench.analysis.cells import Arm, Key
 EVEN_MARGIN_RATIO: Final = 0.03
 """A speed-up this close to 1 is called even."""
 
-HARDLY_LENGTH: Final = 1.2
+HARDLY_LENGTH: Final = 1.3
 """AL below this at every level: hardly accepted."""
 
 COMPARED: Final = "the others are compared with it"
@@ -171,4 +171,6 @@ def _ratio(row: Summary) -> float:
 
 def place(row: Summary) -> str:
     """`copy at 1 stream`."""
+    if not row.concurrency:
+        return f"{row.workload} in an open loop"
     return f"{row.workload} at {row.concurrency} stream{'' if row.concurrency == 1 else 's'}"
