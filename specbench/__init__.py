@@ -10,9 +10,11 @@ One way through the house, and imports run only along it:
     models      where a suite's models come from: a folder, the hub, or made here
     datasets, engines   one file each, found by name
     embedded    our own server in SGLang's dialect, a process of its own: OpenVINO GenAI (real) or a cost model (simulated)
+    checkpoints what a target and a drafter say of themselves, without their weights
     execution   the only effects: leases a slot, launches a server, drives load, stores records
     analysis    records to a `Judgement`; pure
     render      a `Judgement` to terminal, Markdown and JSON; pure
+    preflight   a launch against its checkpoints and its load, before it starts: pure
     cli     one file a verb
 
 `execution` and `analysis` meet only through records.

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specbench.suite import Suite, Variant, Warmup
+from specbench.suite import Suite, Variant, Warmup, Workload
 from specbench.units import Second
 
 REHEARSED_REQUESTS: Final = 4
@@ -88,6 +88,7 @@ def rehearse(suite: Suite, full: bool) -> tuple[Suite, str]:
         replace(
             workload,
             request_count=REHEARSED_REQUESTS,
+            arrival=workload.arrival and replace(workload.arrival, duration_s=None, request_count=REHEARSED_REQUESTS),
             max_output_tokens=min(workload.max_output_tokens, REHEARSED_TOKENS),
         )
         for workload in suite.workloads
@@ -111,10 +112,15 @@ def launch_estimate_s(suite: Suite, variant: Variant) -> Second:
     """Start-up plus every level, each stream at the expected rate per user."""
     del variant  # one guess serves all variants; a measured start-up time would be a better one
     load_s = sum(
-        -(-workload.level_request_count(concurrency) // concurrency)
-        * workload.max_output_tokens
-        / suite.expected.per_user_tps
+        _level_estimate_s(suite, workload, concurrency)
         for workload in suite.workloads
         for concurrency in workload.concurrency
     )
     return suite.expected.startup_s + load_s
+
+
+def _level_estimate_s(suite: Suite, workload: Workload, concurrency: int) -> Second:
+    answer_s = workload.max_output_tokens / suite.expected.per_user_tps
+    if workload.arrival is not None:
+        return workload.arrival.length_s + answer_s
+    return -(-workload.level_request_count(concurrency) // concurrency) * answer_s

@@ -27,11 +27,14 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Sent to warm the server; never counted."""
     turn_index: int = 0
     due_s: Second
-    """When the request should have been sent."""
+    """When the request should have been sent. Closed loop: when its stream was free, the answer before it read."""
     sent_s: Second
     done_s: Second
     clock: str = "client"
-    """What stamped the chunks: `client` (arrival in our event loop)."""
+    """What stamped the chunks: `kernel` (arrival in this machine's kernel), or `loop` (when the event loop read them; in
+    records before the kernel's stamps: `client`)."""
+    stepped: bool = False
+    """The system's clock was set while the chunks were stamped: their times are not to be trusted."""
     chunk_s: tuple[Second, ...] = ()
     """Arrival of each chunk that carried text or tokens."""
     chunk_tokens: tuple[int, ...] = ()
@@ -132,6 +135,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     suite_path: str
     suite: dict[str, Any]
     """The resolved suite, as JSON."""
+    checked: bool | None = None
+    """Whether faults were looked for before the start; false after `--no-check`, None in older runs."""
     trials: tuple[Trial, ...]
     started_utc: str
     ended_utc: str | None = None

@@ -30,7 +30,7 @@ def steady_tps(cell: Cell) -> PerSecond | None:
     if any(tokens_of(request) is None for request in cell.served):
         return None
     for load in _serving(cell):
-        window = held_window_s(load.requests, cell.concurrency)
+        window = held_window_s(load.requests, cell.concurrency) if cell.concurrency else None  # an open loop holds none
         if window is not None:
             held_s += window[1] - window[0]
             tokens += sum(tokens_within(request, *window) for request in load.requests if request.error is None)

@@ -16,8 +16,11 @@ from specbench.errors import SpecbenchError
 VERBS: Final = {
     "run": "run a suite: launch each variant, drive the load, store what was seen, print the table",
     "plan": "print what `run` would do: every command, its environment, the order, the duration",
+    "check": "look for faults before anything starts: drafter, flags, load",
     "report": "print the tables of a stored run again, from disk alone",
+    "log": "read a server's log: acceptance, speed, start-up, cause of death, and what is wrong",
     "schema": "print the JSON Schema of suite files, for editors",
+    "selftest": "measure this machine's load client: its lateness, its cost, its limit",
 }
 """A verb is one module `specbench/cli/<verb>.py` with `add_arguments(parser)` and `run(args) -> int`."""
 
@@ -80,7 +83,7 @@ def _dispatch(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    listed = "\n".join(f"  {verb:<8}{line}" for verb, line in VERBS.items())
+    listed = "\n".join(f"  {verb:<10}{line}" for verb, line in VERBS.items())
     parser = argparse.ArgumentParser(
         prog="specbench",
         usage="specbench VERB …  (specbench VERB --help says more)",

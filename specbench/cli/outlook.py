@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from specbench import engines
 from specbench.engines import Command, Launch
 from specbench.plan import REHEARSED_SERVERS, Plan, Slot, Trial, launch_estimate_s, make_plan, planned_slot, rehearse
+from specbench.preflight.suites import with_methods
 from specbench.suite import Suite, Variant
 from specbench.units import Second
 
@@ -47,7 +48,7 @@ class Outlook(Struct, frozen=True, kw_only=True):
 
 def look_ahead(suite: Suite, *, rehearsing: bool, full: bool = False) -> Outlook:
     """Raises SpecbenchError where an engine can't be rehearsed."""
-    sentence = None
+    suite, sentence = with_methods(suite), None
     if rehearsing:
         suite, sentence = rehearse(suite, full)
     plan = make_plan(suite)

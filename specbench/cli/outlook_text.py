@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from specbench.cli.outlook import Outlook, PlannedLaunch
+from specbench.suite import Workload
 from specbench.units import Second
 
 WIDTH: Final = 100
@@ -44,11 +45,9 @@ def _header(outlook: Outlook) -> Iterator[str]:
     yield from _row("model", suite.model.path + (f" at {suite.model.revision}" if suite.model.revision else ""))
     yield from _row("baseline", suite.baseline)
     for index, workload in enumerate(suite.workloads):
-        levels = ", ".join(str(one) for one in workload.concurrency)
-        counts = ", ".join(str(workload.level_request_count(one)) for one in workload.concurrency)
         yield from _row(
             "" if index else "workloads",
-            f"{workload.name}: concurrency {levels}; {counts} requests; at most {workload.max_output_tokens} output tokens",
+            f"{workload.name}: {_offered(workload)} requests; at most {workload.max_output_tokens} output tokens",
         )
     yield from _row("launches", _order(outlook))
     source = "from the suite's `expected`" if outlook.rehearsal is None else "for the simulated engine"
@@ -85,6 +84,18 @@ def _version_notes(outlook: Outlook) -> Iterator[str]:
             yield f"{where[0]} is not installed for {where[1]}: the flags shown are those that its known versions share"
         else:
             yield f"{where[0]} {launch.engine_version} in {where[1]}"
+
+
+def _offered(workload: Workload) -> str:
+    """`concurrency 1, 8; 4, 32`, or `open loop, poisson at 2/s; 120`: requests follow."""
+    arrival = workload.arrival
+    if arrival is None:
+        levels = ", ".join(str(one) for one in workload.concurrency)
+        counts = ", ".join(str(workload.level_request_count(one)) for one in workload.concurrency)
+        return f"concurrency {levels}; {counts}"
+    if arrival.trace is not None:
+        return f"open loop, times from {arrival.trace}; {arrival.count or 'all its'}"
+    return f"open loop, {arrival.process} at {arrival.rate_rps:g}/s; {arrival.count}"
 
 
 def _launches(outlook: Outlook) -> Iterator[str]:

@@ -6,9 +6,14 @@ Exit codes: 0 all went well, 1 a variant failed, 2 something is lacking (told be
 import argparse
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from specbench.cli.choice import chosen, port_range
+
+if TYPE_CHECKING:
+    from specbench.suite import Suite
 
 PIPED_COLUMNS = 100
 
@@ -20,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rehearse", action="store_true", help="simulated server, shrunk load; needs no GPU and no model")
     parser.add_argument("--full", action="store_true", help="with --rehearse: keep the whole load")
     parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    parser.add_argument("--no-check", action="store_true", help="launch variants in spite of the faults that `check` finds")
     parser.add_argument("--variant", metavar="NAME", nargs="+", default=[], help="only these variants")
     parser.add_argument("--ports", metavar="FROM-TO", type=port_range, help="ports that servers may take")
 
@@ -31,20 +37,34 @@ def run(args: argparse.Namespace) -> int:
     from specbench.execution.runner import run_plan
     from specbench.execution.slots import PORTS
     from specbench.plan import make_plan, rehearse
+    from specbench.preflight.suites import with_methods
     from specbench.render.live import progress
 
     if args.full and not args.rehearse:
         raise SpecbenchError("--full belongs to --rehearse: a real run is always whole")
-    suite = read_suite(args.suite)
+    suite = with_methods(read_suite(args.suite))
+    refused = None if args.no_check else checked(suite, args.rehearse, args.variant)
     suite_text = Path(suite.path).read_text(encoding="utf-8")
     suite, rehearsal = rehearse(suite, args.full) if args.rehearse else (suite, None)
     plan = chosen(make_plan(suite), args.variant)
     with progress(sys.stderr, args.quiet, plan, rehearsal) as on_event:
-        outcome = run_plan(plan, suite_text, Path(args.out), on_event, rehearsal, args.ports or PORTS)
+        outcome = run_plan(plan, suite_text, Path(args.out), on_event, rehearsal, args.ports or PORTS, refused)
     show(outcome.folder)
     for sentence in outcome.failed:
         print(f"specbench: failed: {sentence}", file=sys.stderr)
     return outcome.exit_code
+
+
+def checked(suite: "Suite", rehearsing: bool, names: Sequence[str]) -> Mapping[str, str]:
+    """Tells what `check` finds about the chosen variants; by variant, why one must not be launched."""
+    from specbench.cli.check import told
+    from specbench.preflight.suites import examine
+
+    examined = examine(suite, rehearsing)
+    findings = [one for one in examined.findings if not names or one.variant in names]
+    for line in told(findings):
+        print(line, file=sys.stderr)
+    return examined.refused
 
 
 def show(folder: Path) -> None:

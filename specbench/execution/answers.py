@@ -1,12 +1,12 @@
 """An exchange, decoded into the record of one request. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, structs
 
 from specbench.dialects import ChunkFacts, EventReader
 from specbench.execution.client import Exchange
-from specbench.execution.sse import events
+from specbench.execution.transport import Event, EventSplitter
 from specbench.records import RequestRecord, TokenSource
 from specbench.units import Second
 
@@ -19,21 +19,77 @@ class Answer(Struct, kw_only=True):
     facts: list[tuple[Second, ChunkFacts]] = []
     done: bool = False
     """`[DONE]` was seen."""
+    garbage_line_count: int = 0
+    """Lines that belong to no server-sent event."""
     error: str | None = None
 
 
+class Decoding:
+    """Reads an answer's events a few at a time, so that whoever has a request to send need not wait for all of them."""
+
+    def __init__(self, seen: Exchange, reader: EventReader) -> None:
+        self.answer = Answer()
+        self._reader = reader
+        self._events = self._split(seen)
+
+    def advance(self, event_count: int) -> bool:
+        """Decodes so many events; False when there are no more."""
+        for _ in range(event_count):
+            event = next(self._events, None)
+            if event is None or not self._take(event):
+                self._events = iter(())
+                return False
+        return True
+
+    def whole(self) -> Answer:
+        """The answer with all that was left."""
+        while self.advance(1024):
+            pass
+        return self.answer
+
+    def _split(self, seen: Exchange) -> Iterator[Event]:
+        if seen.arrivals is None or seen.status_code != 200:
+            return
+        splitter = EventSplitter(seen.arrivals)
+        try:
+            events = splitter.feed(seen.body)
+        except ValueError as error:
+            self.answer.error = str(error)
+            return
+        events += splitter.end() if seen.error is None else []
+        self.answer.garbage_line_count = splitter.garbage_line_count
+        yield from events
+
+    def _take(self, event: Event) -> bool:
+        """False at `[DONE]`, at an error, or at an event that can't be read; what came before is kept."""
+        answer = self.answer
+        if event.data.strip() == DONE:
+            answer.done = True
+            return False
+        try:
+            facts = self._reader.read(event.data)
+        except ValueError as error:
+            answer.error = f"an event that can't be read: {error}: {event.data[:80]!r}"
+            return False
+        answer.facts.append((event.at_s, facts))
+        if facts.error:
+            answer.error = f"the server reported: {' '.join(facts.error.split())[:300]}"
+        return not facts.error
+
+
 def record_of(
-    blank: RequestRecord, seen: Exchange, reader: EventReader, stated_source: TokenSource | None, zero_s: Second
+    blank: RequestRecord, seen: Exchange, answer: Answer, stated_source: TokenSource | None, zero_s: Second
 ) -> RequestRecord:
     """`blank` names the request and its due time; `stated_source` is set where counts don't come from `usage`;
     `zero_s` is the clock's reading when the trial began."""
-    answer = read_answer(seen, reader)
     chunks = [(at_s, facts) for at_s, facts in answer.facts if facts.carries_tokens]
     counts = chunk_counts([facts for _, facts in chunks])
     return structs.replace(
         blank,
         sent_s=seen.sent_s - zero_s,
         done_s=seen.done_s - zero_s,
+        clock=seen.arrivals.clock if seen.arrivals else "loop",
+        stepped=bool(seen.arrivals and seen.arrivals.stepped),
         chunk_s=tuple(at_s - zero_s for at_s, _ in chunks),
         chunk_tokens=counts,
         token_source=token_source(answer.facts, counts, stated_source),
@@ -44,28 +100,11 @@ def record_of(
     )
 
 
-def read_answer(seen: Exchange, reader: EventReader) -> Answer:
-    """Stops at `[DONE]`, at an error, or at the first event that can't be read; what came before is kept."""
-    answer = Answer()
-    for at_s, payload in events(seen.reads, closed_well=seen.error is None):
-        if payload.strip() == DONE:
-            answer.done = True
-            break
-        try:
-            facts = reader.read(payload)
-        except ValueError as error:
-            answer.error = f"an event that can't be read: {error}: {payload[:80]!r}"
-            break
-        answer.facts.append((at_s, facts))
-        if facts.error:
-            answer.error = f"the server reported: {' '.join(facts.error.split())[:300]}"
-            break
-    return answer
-
-
 def _unfinished(answer: Answer) -> str | None:
     if not answer.facts:
         return "the answer held no events"
+    if answer.garbage_line_count:
+        return f"the answer holds lines that are no server-sent event ({answer.garbage_line_count})"
     if answer.done or any(facts.finish_reason for _, facts in answer.facts):
         return None
     return "the answer ended without a finish reason or [DONE]"

@@ -1,7 +1,7 @@
 """What all launches of a run share, and what is checked and made before the first one."""
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -11,6 +11,7 @@ from specbench.datasets import Prompt
 from specbench.engines import Command, Engine, Launch
 from specbench.errors import SpecbenchError
 from specbench.execution.control import Control
+from specbench.execution.schedule import schedule_s
 from specbench.execution.slots import PORTS, gpu_obstacles, gpus, port_obstacles
 from specbench.plan import Plan, Slot
 from specbench.records import Event
@@ -28,6 +29,8 @@ class Bench:
     rehearsal: str | None = None
     """How the load was shrunk, in a sentence; None in a real run."""
     ports: range = PORTS
+    refused: Mapping[str, str] | None = None
+    """By variant: the fault found before the start, for which it is not launched; None when nobody looked."""
     prompts: dict[str, tuple[Prompt, ...]] = field(default_factory=dict)
     """By workload, enough for its widest level."""
     _versions: dict[tuple[str, str | None], str | None] = field(default_factory=dict)
@@ -101,8 +104,9 @@ def _prompt_obstacles(bench: Bench) -> Iterator[str]:
 
 
 def read_prompts(workload: Workload, seed: int) -> tuple[Prompt, ...]:
-    """Enough for the widest level."""
-    count = max(workload.level_request_count(concurrency) for concurrency in workload.concurrency)
+    """Enough for the widest level, or for every moment of an open loop."""
+    widest = max(workload.level_request_count(concurrency) for concurrency in workload.concurrency)
+    count = len(schedule_s(workload, seed)) or widest
     return datasets.get(workload.dataset).prompts(workload, seed, count)
 
 

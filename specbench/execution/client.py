@@ -1,19 +1,22 @@
-"""One streaming request. What arrives is only stamped and kept; it is decoded when the request has ended."""
+"""One streaming request. What arrives is stamped and kept by the transport; it is decoded when the request has ended."""
 
 import asyncio
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 import httpx
 import msgspec
 
 from specbench import clock
 from specbench.dialects import HttpRequest
+from specbench.execution.transport import WHOLE_BODY, Arrivals, FastTransport, raise_file_limit, request_extensions
 from specbench.units import Second
 
-CONNECT_TIMEOUT_S = 30.0
-KEEPALIVE_S = 2.0
-"""Below uvicorn's 5 s, so that no request is sent on a connection that the server is just closing."""
-ERROR_BODY_BYTES = 64 * 1024
+CONNECT_TIMEOUT_S: Final = 30.0
+ERROR_BODY_BYTES: Final = 64 * 1024
+SPARE_FILES: Final = 256
+"""Open files that the process needs beside its connections."""
+PREOPEN_TIMEOUT_S: Final = 5.0
 
 
 class Exchange(msgspec.Struct, kw_only=True):
@@ -21,62 +24,109 @@ class Exchange(msgspec.Struct, kw_only=True):
 
     sent_s: Second
     done_s: Second = 0.0
-    reads: list[tuple[Second, bytes]] = []
-    """(arrival, bytes) of each read from the network, stamped before anything else is done with it."""
+    """Arrival of the last byte where the answer ended well, else when it was given up."""
+    body: bytes = b""
+    arrivals: Any = None
+    """`Arrivals` of the body; None when there was no answer."""
     status_code: int | None = None
     error: str | None = None
     cancelled: bool = False
     """The load was stopped before the answer ended."""
 
 
-def open_client(base_url: str, transport: httpx.AsyncBaseTransport | None = None) -> httpx.AsyncClient:
-    """The one place where a client is made: as many connections as there are streams, and no proxy from the environment.
+class LoadClient(httpx.AsyncClient):
+    """httpx's client around the transport; the load's own requests are handed to `wire` directly."""
 
-    Certificates are loaded (and checked) for https only; that takes 20 ms and more.
-    """
-    return httpx.AsyncClient(
-        base_url=base_url,
-        transport=transport,
-        verify=base_url.startswith("https:"),
-        trust_env=False,
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEPALIVE_S),
-        timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
-        headers={"Accept-Encoding": "identity", "User-Agent": "specbench"},
-    )
+    def __init__(self, base_url: str, transport: httpx.AsyncBaseTransport | None) -> None:
+        self.wire: httpx.AsyncBaseTransport = transport or FastTransport()
+        super().__init__(
+            base_url=base_url,
+            transport=self.wire,
+            trust_env=False,
+            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
+            headers={"Accept-Encoding": "identity", "User-Agent": "specbench"},
+        )
+
+    async def preopen(self, count: int) -> None:
+        """Opens connections ahead of the load, so that no request waits for its handshake."""
+        raise_file_limit(count + SPARE_FILES)
+        if isinstance(self.wire, FastTransport):
+            with suppress(httpx.TransportError):  # the request that then lacks one tells why
+                await self.wire.preopen(self.base_url, count, timeout_s=PREOPEN_TIMEOUT_S)
 
 
-async def exchange(client: httpx.AsyncClient, request: HttpRequest, timeout_s: Second) -> Exchange:
+def open_client(base_url: str, transport: httpx.AsyncBaseTransport | None = None) -> LoadClient:
+    """The one place where a client is made: as many connections as there are streams, and no proxy from the environment."""
+    return LoadClient(base_url, transport)
+
+
+def prepare(client: httpx.AsyncClient, request: HttpRequest, timeout_s: Second) -> httpx.Request:
+    """The request as it will be sent: what can be done before it is due. Raises httpx.InvalidURL."""
+    limits = request_extensions(total_s=timeout_s, wake_bytes=WHOLE_BODY)
+    body, headers = msgspec.json.encode(request.body), {"Content-Type": "application/json"}
+    return client.build_request("POST", request.path, content=body, headers=headers, extensions=limits)
+
+
+async def exchange(client: LoadClient, request: httpx.Request) -> Exchange:
     """Sends and receives. Never raises: trouble is a sentence in `error`, a stopped load is `cancelled`."""
     seen = Exchange(sent_s=clock.now_s())
     try:
-        async with asyncio.timeout(timeout_s):
-            await _receive(client, request, seen)
-    except TimeoutError:
-        seen.error = f"no end of the answer after {timeout_s:g} s"
+        await _receive(client.wire, request, seen)
     except asyncio.CancelledError:
         seen.error, seen.cancelled = "stopped before the answer ended", True
     except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError, RuntimeError) as error:
-        seen.error = transport_sentence(error)
-    seen.done_s = clock.now_s()
+        seen.error = transport_sentence(error, request)
+    arrivals = seen.arrivals
+    ended_well = seen.error is None and arrivals is not None and len(arrivals.stamps_s) > 0
+    seen.done_s = arrivals.stamps_s[-1] if ended_well else clock.now_s()
     return seen
 
 
-async def _receive(client: httpx.AsyncClient, request: HttpRequest, seen: Exchange) -> None:
-    async with client.stream("POST", request.path, json=request.body) as response:
-        seen.status_code = response.status_code
-        now_s, reads = clock.now_s, seen.reads
-        async for data in response.aiter_raw():
-            reads.append((now_s(), data))
+async def _receive(wire: httpx.AsyncBaseTransport, request: httpx.Request, seen: Exchange) -> None:
+    response = await wire.handle_async_request(request)
+    seen.status_code = response.status_code
+    arrivals = response.extensions.get("arrivals")
+    seen.arrivals = arrivals or Arrivals()
+    seen.sent_s = arrivals.sent_s if arrivals else seen.sent_s
+    blocks: list[bytes] = []
+    try:
+        async for block in response.aiter_raw():
+            blocks.append(block)
+            if arrivals is None:
+                _stamp(seen.arrivals, len(block))
+    except asyncio.CancelledError:
+        blocks.append(response.extensions["abandon"]() if arrivals else b"")
+        raise
+    finally:
+        seen.body = b"".join(blocks)
+        await response.aclose()
+    seen.error = answer_sentence(response, seen.body)
+
+
+def _stamp(arrivals: Arrivals, length_bytes: int) -> None:
+    """For a transport that stamps nothing itself."""
+    arrivals.loop_count += 1
+    arrivals.stamps_s.append(clock.now_s())
+    arrivals.offsets.append((arrivals.offsets[-1] if arrivals.offsets else 0) + length_bytes)
+
+
+def answer_sentence(response: httpx.Response, body: bytes) -> str | None:
+    """What is wrong with an answer as a whole; None when it is a stream to be read."""
     if response.status_code != 200:
-        body = b"".join(data for _, data in seen.reads)[:ERROR_BODY_BYTES]
-        seen.error = f"HTTP {response.status_code}: {error_sentence(body)}"
-        seen.reads.clear()
+        wait = " ".join(response.headers.get("retry-after", "").split())[:60]
+        asked = f"; it asks to retry after {wait}{' s' if wait.isdigit() else ''}" if wait else ""
+        return f"HTTP {response.status_code}: {error_sentence(body[:ERROR_BODY_BYTES])}{asked}"
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    return None if coding == "identity" else f"the answer is compressed ({coding[:40]}) although the request forbids it"
 
 
-def transport_sentence(error: Exception) -> str:
+def transport_sentence(error: Exception, request: httpx.Request) -> str:
     """What became of a connection."""
     if isinstance(error, httpx.ConnectTimeout):
-        return f"no connection within {CONNECT_TIMEOUT_S:g} s"
+        limit_s = min(CONNECT_TIMEOUT_S, request.extensions["specbench"]["total_s"])
+        return f"no connection within {limit_s:g} s"
+    if isinstance(error, httpx.TimeoutException):
+        return f"no end of the answer after {request.extensions['specbench']['total_s']:g} s"
     if isinstance(error, httpx.ConnectError):
         return f"no connection: {error}"
     if isinstance(error, httpx.UnsupportedProtocol | httpx.InvalidURL):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 
 import specbench
@@ -84,6 +85,21 @@ def _driver() -> str:
     return versions[0]
 
 
+def _proxy() -> str:
+    from specbench.execution.transport import proxy_note
+
+    return proxy_note() or "none in the environment"
+
+
+def _selftest() -> dict[str, Any]:
+    from specbench.execution.selftest import last
+
+    found = last()
+    if found is None:
+        raise UnreadableError("none was run on this machine: specbench selftest")
+    return dict(msgspec.to_builtins(found))
+
+
 READERS: dict[str, Callable[[], Any]] = {
     "host": platform.node,
     "kernel": platform.platform,
@@ -97,6 +113,8 @@ READERS: dict[str, Callable[[], Any]] = {
     "specbench_commit": _commit,
     "gpus": _gpus,
     "gpu_driver": _driver,
+    "proxy": _proxy,
+    "selftest": _selftest,
 }
 
 

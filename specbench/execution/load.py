@@ -1,4 +1,5 @@
-"""The closed loop: as many streams as the level says, each sending its next request when its last has ended."""
+"""Closed loop: as many streams as the level says, each sending its next request when its last has ended. Open loop:
+a request whenever one is due, whatever became of those before."""
 
 import asyncio
 from collections import deque
@@ -12,14 +13,20 @@ from specbench import clock
 from specbench.datasets import Prompt
 from specbench.dialects import Message
 from specbench.engines import Engine
-from specbench.execution.answers import record_of
-from specbench.execution.client import exchange
+from specbench.execution.answers import Decoding, record_of
+from specbench.execution.client import Exchange, LoadClient, exchange, prepare
 from specbench.records import RequestRecord, TokenSource
 from specbench.suite import Workload
 from specbench.units import Second
 
 PAUSE_AFTER_FAILURE_S = 0.1
 """A dead server must not be asked a thousand times a second."""
+EVENTS_AT_ONCE = 32
+"""Decoded before others get a turn: about 0.3 ms."""
+LEAD_S = 0.05
+"""Between the start of an open loop and its first moment."""
+OPEN_LOOP_CONNECTIONS = 64
+"""Opened ahead of an open loop; further ones as they are needed."""
 
 
 class Level(Struct, frozen=True, kw_only=True):
@@ -29,6 +36,14 @@ class Level(Struct, frozen=True, kw_only=True):
     concurrency: int
     prompts: tuple[Prompt, ...]
     warmup: bool = False
+    schedule_s: tuple[Second, ...] = ()
+    """Open loop: when each conversation is due, from the start of the level. Empty: closed loop."""
+
+    @property
+    def title(self) -> str:
+        """`chat at concurrency 8`."""
+        where = f"at concurrency {self.concurrency}" if self.concurrency else "in an open loop"
+        return f"{self.workload.name} {where}"
 
     @property
     def request_count(self) -> int:
@@ -40,7 +55,7 @@ class Target(Struct, frozen=True, kw_only=True):
     """Whom the load is for."""
 
     engine: Engine
-    client: httpx.AsyncClient
+    client: LoadClient
     served_model: str
     version: str | None
     zero_s: Second
@@ -59,6 +74,23 @@ def take_requests(prompts: Iterable[Prompt], request_count: int) -> tuple[Prompt
     return tuple(taken)
 
 
+class Conversation(Struct, kw_only=True):
+    """A prompt on its way, with its next request encoded."""
+
+    prompt: Prompt
+    messages: list[Message]
+    request: httpx.Request
+
+
+class Pending(Struct, eq=False, kw_only=True):
+    """An exchange that has ended and is not yet a record."""
+
+    blank: RequestRecord
+    seen: Exchange
+    decoding: Decoding
+    stated_source: TokenSource | None
+
+
 class Load:
     """Drives levels at one server. `sink` gets each record as its request ends."""
 
@@ -66,54 +98,108 @@ class Load:
         self._target = target
         self._sink = sink
         self._next_index = 0
+        self._pending: set[Pending] = set()
 
     async def drive(self, level: Level) -> None:
         """Until every conversation has ended. When cancelled, requests in flight are recorded as stopped."""
-        queue = deque(level.prompts)
-        cap_rps = level.workload.rate_cap_rps
-        throttler = Throttler(rate_limit=1, period=1 / cap_rps) if cap_rps else None
-        begun_s = clock.now_s()
+        queue = deque(self._conversation(level, prompt) for prompt in level.prompts)
+        await self._target.client.preopen(min(len(queue), level.concurrency or OPEN_LOOP_CONNECTIONS))
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(level.concurrency, len(queue))):
-                    group.create_task(self._stream(level, queue, throttler, begun_s))
+                await (self._open_loop if level.schedule_s else self._closed_loop)(group, level, queue)
         except ExceptionGroup as trouble:
             raise trouble.exceptions[0] from None
+        finally:
+            for pending in list(self._pending):
+                self._keep(pending)
 
-    async def _stream(self, level: Level, queue: deque[Prompt], throttler: Throttler | None, free_s: Second) -> None:
+    async def _closed_loop(self, group: asyncio.TaskGroup, level: Level, queue: deque[Conversation]) -> None:
+        cap_rps = level.workload.rate_cap_rps
+        throttler = Throttler(rate_limit=1, period=1 / cap_rps) if cap_rps else None
+        for _ in range(min(level.concurrency, len(queue))):
+            group.create_task(self._stream(group, level, queue, throttler))
+
+    async def _open_loop(self, group: asyncio.TaskGroup, level: Level, queue: deque[Conversation]) -> None:
+        """Each moment is counted from the start, so that a late one does not push the next."""
+        begun_s = clock.now_s() + LEAD_S
+        for conversation, offset_s in zip(queue, level.schedule_s, strict=False):
+            while (left_s := begun_s + offset_s - clock.now_s()) > 0:  # noqa: ASYNC110 (a moment, not an event)
+                await asyncio.sleep(left_s)
+            group.create_task(self._converse(group, level, conversation, None, begun_s + offset_s))
+
+    async def _stream(
+        self, group: asyncio.TaskGroup, level: Level, queue: deque[Conversation], throttler: Throttler | None
+    ) -> None:
+        free_s = clock.now_s()
         while queue:
-            free_s = await self._converse(level, queue.popleft(), throttler, free_s)
+            free_s = await self._converse(group, level, queue.popleft(), throttler, free_s)
 
-    async def _converse(self, level: Level, prompt: Prompt, throttler: Throttler | None, free_s: Second) -> Second:
-        """All turns of one conversation. Returns when the stream is free again."""
-        messages = [Message(role="system", content=prompt.system)] if prompt.system else []
-        for turn_index, text in enumerate(prompt.turns):
+    async def _converse(
+        self,
+        group: asyncio.TaskGroup,
+        level: Level,
+        conversation: Conversation,
+        throttler: Throttler | None,
+        free_s: Second,
+    ) -> Second:
+        """All turns of one conversation. Returns when the stream is free again; the last answer is decoded after that."""
+        turns = conversation.prompt.turns
+        for turn_index in range(len(turns)):
             if throttler:
                 await throttler.acquire()  # type: ignore[no-untyped-call]
                 free_s = clock.now_s()  # the cap, not the server, made it wait: due is when the cap lets it go
-            messages.append(Message(role="user", content=text))
-            record = await self._send(level, prompt, turn_index, messages, free_s)
+            pending = await self._exchange(level, conversation, turn_index, free_s)
+            if turn_index == len(turns) - 1 and pending.seen.error is None:
+                group.create_task(self._finish(pending))
+                break
+            record = await self._finish(pending)
             if record.error:
-                self._give_up(record, len(prompt.turns))
+                self._give_up(record, len(turns))
                 await asyncio.sleep(PAUSE_AFTER_FAILURE_S)
                 return clock.now_s()
-            free_s = record.done_s + self._target.zero_s
-            messages.append(Message(role="assistant", content=record.output_text))
-        return free_s
+            self._add_turn(level, conversation, record.output_text, turns[turn_index + 1])
+            free_s = clock.now_s()
+        return clock.now_s()
 
-    async def _send(
-        self, level: Level, prompt: Prompt, turn_index: int, messages: Sequence[Message], due_s: Second
-    ) -> RequestRecord:
-        target = self._target
-        blank = self._blank(level, prompt, turn_index, due_s - target.zero_s)
-        request = target.engine.request(messages, level.workload, target.served_model, target.version)
-        seen = await exchange(target.client, request, level.workload.timeout_s)
-        reader = target.engine.event_reader(level.workload)
-        stated_source: TokenSource | None = "meta_info" if level.workload.api == "generate" else None
-        record = record_of(blank, seen, reader, stated_source, target.zero_s)
-        self._sink(record)
+    def _conversation(self, level: Level, prompt: Prompt) -> Conversation:
+        messages = [Message(role="system", content=prompt.system)] if prompt.system else []
+        messages.append(Message(role="user", content=prompt.turns[0]))
+        return Conversation(prompt=prompt, messages=messages, request=self._prepared(level, messages))
+
+    def _add_turn(self, level: Level, conversation: Conversation, answer: str, question: str) -> None:
+        conversation.messages += [Message(role="assistant", content=answer), Message(role="user", content=question)]
+        conversation.request = self._prepared(level, conversation.messages)
+
+    def _prepared(self, level: Level, messages: Sequence[Message]) -> httpx.Request:
+        target, workload = self._target, level.workload
+        request = target.engine.request(messages, workload, target.served_model, target.version)
+        return prepare(target.client, request, workload.timeout_s)
+
+    async def _exchange(self, level: Level, conversation: Conversation, turn_index: int, due_s: Second) -> Pending:
+        """Sends and receives; its record is owed from then on, whatever happens."""
+        blank = self._blank(level, conversation.prompt, turn_index, due_s - self._target.zero_s)
+        seen = await exchange(self._target.client, conversation.request)
+        pending = Pending(
+            blank=blank,
+            seen=seen,
+            decoding=Decoding(seen, self._target.engine.event_reader(level.workload)),
+            stated_source="meta_info" if level.workload.api == "generate" else None,
+        )
+        self._pending.add(pending)
         if seen.cancelled:
             raise asyncio.CancelledError
+        return pending
+
+    async def _finish(self, pending: Pending) -> RequestRecord:
+        while pending.decoding.advance(EVENTS_AT_ONCE):  # noqa: ASYNC110 (others get a turn)
+            await asyncio.sleep(0)
+        return self._keep(pending)
+
+    def _keep(self, pending: Pending) -> RequestRecord:
+        self._pending.discard(pending)
+        answer = pending.decoding.whole()
+        record = record_of(pending.blank, pending.seen, answer, pending.stated_source, self._target.zero_s)
+        self._sink(record)
         return record
 
     def _blank(self, level: Level, prompt: Prompt, turn_index: int, due_s: Second) -> RequestRecord:

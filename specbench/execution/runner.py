@@ -4,7 +4,7 @@ import asyncio
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,10 +41,16 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def run_plan(
-    plan: Plan, suite_text: str, results: Path, on_event: OnEvent, rehearsal: str | None = None, ports: range = PORTS
+    plan: Plan,
+    suite_text: str,
+    results: Path,
+    on_event: OnEvent,
+    rehearsal: str | None = None,
+    ports: range = PORTS,
+    refused: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Raises SpecbenchError, before anything is started or written, with every obstacle on a line of its own."""
-    bench = Bench(plan=plan, on_event=on_event, rehearsal=rehearsal, ports=ports)
+    bench = Bench(plan=plan, on_event=on_event, rehearsal=rehearsal, ports=ports, refused=refused)
     found = asyncio.run(obstacles(bench))
     if found:
         raise SpecbenchError("\n".join(found))
@@ -157,6 +163,7 @@ def run_record(bench: Bench) -> RunRecord:
         started_utc=clock.utc_text(),
         simulated=bench.rehearsal is not None,
         rehearsal=bench.rehearsal,
+        checked=bench.refused is not None,
         specbench_version=specbench.__version__,
         environment=environment(),
         datasets={workload.name: _dataset_record(bench, workload.name, workload.dataset) for workload in suite.workloads},

@@ -19,6 +19,7 @@ from specbench.execution.environment import without_secrets, words_without_secre
 from specbench.execution.load import Level, Load, Target, take_requests
 from specbench.execution.observe import LogTail, log_tail, size_bytes
 from specbench.execution.readiness import death, wait_ready
+from specbench.execution.schedule import schedule_s
 from specbench.execution.server import Server, start
 from specbench.execution.slots import lease
 from specbench.plan import Trial
@@ -62,6 +63,7 @@ class LaunchRun:
         self._save()
         self._tell("launch", f"{self._engine.title} {self.record.engine_version or ''}".strip())
         try:
+            self._obey_preflight()
             await self._measure()
         except LaunchError as error:
             self._fail(Failure(kind=error.kind, cause=error.cause, log_tail=error.log_tail, exit_code=self._exit_code()))
@@ -79,6 +81,12 @@ class LaunchRun:
         return self.record.failure is not None and self.record.failure.kind == "interrupted"
 
     # -- from nothing to ready ---------------------------------------------------------------------------
+
+    def _obey_preflight(self) -> None:
+        """Raises LaunchError `preflight` where a fault was found before the start."""
+        cause = (self._bench.refused or {}).get(self._variant.name)
+        if cause is not None:
+            raise LaunchError("preflight", cause)
 
     async def _measure(self) -> None:
         await (self._launch() if self._process_is_ours else self._join())
@@ -171,19 +179,19 @@ class LaunchRun:
     async def _drive(self, load: Load, control: Control, workload: Workload, concurrency: int) -> None:
         flushed = await control.flush()
         self._observe("client", "flush", {"ok": flushed})
-        count = workload.level_request_count(concurrency)
-        level = Level(
-            workload=workload, concurrency=concurrency, prompts=take_requests(self._bench.prompts[workload.name], count)
-        )
+        moments_s = schedule_s(workload, self._bench.suite.seed)
+        count = len(moments_s) or workload.level_request_count(concurrency)
+        prompts = take_requests(self._bench.prompts[workload.name], count)
+        level = Level(workload=workload, concurrency=concurrency, prompts=prompts, schedule_s=moments_s)
         self._level_counts, self._first_error = (0, 0, count), None
-        self._tell("level", f"{workload.name} at concurrency {concurrency}: {count} requests")
+        self._tell("level", f"{level.title}: {count} requests")
         started_s = self._elapsed_s()
         try:
             await load.drive(level)
         finally:
             self._add_level(level, started_s, flushed)
         if self._level_counts[1] >= self._level_counts[0]:
-            cause = f"no request of '{workload.name}' at concurrency {concurrency} succeeded: {self._first_error}"
+            cause = f"no request of {level.title} succeeded: {self._first_error}"
             raise LaunchError("no_answers", cause, self._log_tail())
 
     def _add_level(self, level: Level, started_s: Second, flushed: bool | None) -> None:
@@ -210,7 +218,11 @@ class LaunchRun:
         ended, failed, planned = self._level_counts
         self._level_counts = (ended + 1, failed + (record.error is not None), planned)
         self._first_error = self._first_error or record.error
-        what = "warm-up" if record.warmup else f"{record.workload} c={record.concurrency}"
+        what = (
+            "warm-up"
+            if record.warmup
+            else f"{record.workload} {f'c={record.concurrency}' if record.concurrency else 'open loop'}"
+        )
         trouble = f", {self._level_counts[1]} failed" if self._level_counts[1] else ""
         self._tell("request", f"{what}: {ended + 1}/{planned}{trouble}")
 

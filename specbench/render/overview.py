@@ -18,7 +18,7 @@ def by_concurrency(judgement: Judgement) -> Table:
     verdict = Column(
         heading="verdict", short=("", "verdict"), of=lambda row: _verdict(judgement, row.variant), numeric=False
     )
-    streams = ", ".join(str(concurrency) for _, concurrency in levels)
+    streams = ", ".join(words.streams_count(concurrency) for _, concurrency in levels)
     title = f"Overview, all workloads pooled: tok/s per user, speed-up ×, AL at {streams} streams"
     return _table(judgement, title, judgement.overview, [VARIANT, *columns, verdict])
 
@@ -49,16 +49,14 @@ def _table(judgement: Judgement, title: str, rows: Sequence[Summary], columns: S
 
 
 def _trio(cells: Cells, workload: str, concurrency: int) -> tuple[Column, ...]:
-    streams = f"{concurrency} stream{'' if concurrency == 1 else 's'}"
+    streams, at_count = words.streams(concurrency), f"at {words.streams_count(concurrency)}"
 
     def column(name: str, short: tuple[str, str], text: Mapping[str, str]) -> Column:
         return Column(heading=f"{name} at {streams}", short=short, of=lambda row: text[row.variant])
 
     rows = [row for row in cells.values() if (row.workload, row.concurrency) == (workload, concurrency)]
     return (
-        column(
-            "tok/s per user", (f"at {concurrency}", "/user"), {row.variant: words.rate(row.per_user_tps) for row in rows}
-        ),
+        column("tok/s per user", (at_count, "/user"), {row.variant: words.rate(row.per_user_tps) for row in rows}),
         column("speed-up (×)", ("", "×"), {row.variant: words.times(row.speedup_ratio) for row in rows}),
         column("AL", ("", "AL"), {row.variant: words.accept_length(row) for row in rows}),
     )
@@ -66,8 +64,8 @@ def _trio(cells: Cells, workload: str, concurrency: int) -> tuple[Column, ...]:
 
 def _matrix_column(cells: Cells, workload: str, concurrency: int) -> Column:
     return Column(
-        heading=f"{words.clean(workload)} at {concurrency}",
-        short=(words.clean(workload), f"at {concurrency}"),
+        heading=f"{words.clean(workload)} at {words.streams_count(concurrency)}",
+        short=(words.clean(workload), f"at {words.streams_count(concurrency)}"),
         of=lambda row: matrix_cell(cells[row.variant, workload, concurrency]),
     )
 

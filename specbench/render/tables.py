@@ -39,7 +39,9 @@ class Table(Struct, frozen=True, kw_only=True):
 
 VARIANT: Final = Column(heading="variant", short=("", "variant"), of=lambda row: words.clean(row.variant), numeric=False)
 WORKLOAD: Final = Column(heading="workload", short=("", "workload"), of=lambda row: words.clean(row.workload), numeric=False)
-CONCURRENCY: Final = Column(heading="concurrency (streams)", short=("", "streams"), of=lambda row: str(row.concurrency))
+CONCURRENCY: Final = Column(
+    heading="concurrency (streams)", short=("", "streams"), of=lambda row: words.streams_count(row.concurrency)
+)
 OUTPUT: Final = Column(heading="tok/s", short=("", "tok/s"), of=lambda row: words.rate(row.output_tps))
 STEADY: Final = Column(heading="steady-state tok/s", short=("steady", "tok/s"), of=lambda row: words.rate(row.steady_tps))
 PER_USER: Final = Column(heading="tok/s per user", short=("tok/s", "/user"), of=lambda row: words.rate(row.per_user_tps))

@@ -86,7 +86,17 @@ SHORT_VERDICTS: Final = {
 
 def place(workload: str, concurrency: int) -> str:
     """`chat, 8 streams`."""
-    return f"{clean(workload)}, {concurrency} stream{'' if concurrency == 1 else 's'}"
+    return f"{clean(workload)}, {streams(concurrency)}"
+
+
+def streams(concurrency: int) -> str:
+    """`8 streams`; an open loop holds no number of them."""
+    return f"{concurrency} stream{'' if concurrency == 1 else 's'}" if concurrency else "open loop"
+
+
+def streams_count(concurrency: int) -> str:
+    """`8`, or `open`."""
+    return str(concurrency or "open")
 
 
 def banner(simulated: bool, rehearsal: str | None) -> str | None:

@@ -3,6 +3,7 @@
 from specbench.suite.load import load_suite
 from specbench.suite.schema import schema_text, suite_schema
 from specbench.suite.types import (
+    Arrival,
     Drafter,
     Expected,
     Hardware,
@@ -17,6 +18,7 @@ from specbench.suite.types import (
 )
 
 __all__ = [
+    "Arrival",
     "Drafter",
     "Expected",
     "Hardware",

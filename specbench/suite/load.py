@@ -13,7 +13,7 @@ from specbench.suite.meaning import DRAFTS_IN_STEPS, check_meaning
 from specbench.suite.reading import read_document
 from specbench.suite.sketch import Sketch, sketch_variants
 from specbench.suite.structure import check_structure
-from specbench.suite.types import Drafter, Model, Server, Speculation, Suite, Variant
+from specbench.suite.types import OPEN_LOOP, Drafter, Model, Server, Speculation, Suite, Variant, Workload
 
 OVERRIDDEN = ("python", "tensor_parallel", "host", "url", "log", "startup_timeout_s", "stop_grace_s")
 """Fields of `Server` that a variant's own value replaces; `args` are appended and `env` is laid over."""
@@ -47,7 +47,7 @@ def _resolve(document: Document, sketches: tuple[Sketch, ...]) -> Suite:
         drafters=drafters,
         variants=variants,
         baseline=file.baseline or next(one.name for one in variants if one.speculation is None),
-        workloads=file.workloads,
+        workloads=tuple(map(_workload, file.workloads)),
         launches=file.launches,
         seed=file.seed,
         hardware=file.hardware,
@@ -56,6 +56,10 @@ def _resolve(document: Document, sketches: tuple[Sketch, ...]) -> Suite:
         rehearsal=file.rehearsal,
         sources=tuple(sorted(document.variables)),
     )
+
+
+def _workload(written: Workload) -> Workload:
+    return written if written.arrival is None else msgspec.structs.replace(written, concurrency=OPEN_LOOP)
 
 
 def _drafter(written: str | Drafter) -> Drafter:

@@ -11,6 +11,12 @@ from specbench.suite.types import NAME_PATTERN
 NEEDS_DRAFTER: Final = ("eagle", "eagle3", "draft_model", "dflash")
 """`mtp` drafts with layers of the target and may name a drafter; `prompt_lookup` has none."""
 DRAFTS_IN_STEPS: Final = ("eagle", "eagle3", "mtp", "draft_model")
+CLOSED_LOOP_KEYS: Final = {
+    "concurrency": "an open loop holds no number of streams; remove it",
+    "request_count": "write it under 'arrival'",
+    "rate_cap_rps": "its rate is the cap; remove it",
+}
+"""Of a workload, and what is to be done about them in an open loop."""
 TWO_WORDS: Final = re.compile(r"--?[A-Za-z][\w-]*\s+\S.*", re.DOTALL)
 
 
@@ -82,12 +88,9 @@ def _check_speculation(document: Document, sketch: Sketch, given: dict[str, Give
 
 
 def _check_method_lacking(document: Document, keys: Keys, drafter: Given | None) -> None:
-    """Silent where the method, or the drafter that may state it, has been complained about already."""
-    places: list[Keys] = [(*keys, "method"), (*keys, "drafter")]
-    if drafter:
-        places += [drafter.keys, ("drafters",), ("drafters", drafter.value), ("drafters", drafter.value, "method")]
-    if all(document.sound(place) for place in places):
-        document.complain((*keys, "method"), "no method: give 'method' here or on the drafter")
+    """A drafter's checkpoint may tell it later. Silent where the method or the drafter has been complained about already."""
+    if drafter is None and all(document.sound((*keys, name)) for name in ("method", "drafter")):
+        document.complain((*keys, "method"), "no method: give 'method' here, or name a 'drafter' that has one")
 
 
 def _check_lengths(document: Document, keys: Keys, given: dict[str, Given], method: Any) -> None:
@@ -134,6 +137,36 @@ def _check_workloads(document: Document, known: Collection[str] | None) -> None:
             document.complain(dataset.keys, "dataset jsonl needs 'path', the file to read")
         if path and (dataset is None or dataset.value == "builtin"):
             document.complain(path.keys, "'path' has no meaning with the built-in prompts; write dataset: jsonl")
+        _check_arrival(document, index)
+
+
+def _check_arrival(document: Document, index: int) -> None:
+    keys: Keys = ("workloads", index, "arrival")
+    if document.get(*keys) is None:
+        return
+    given, around = document.fields(*keys), document.fields("workloads", index)
+    for name, why in CLOSED_LOOP_KEYS.items():
+        if name in around:
+            document.complain(around[name].keys, f"{quoted(name)} has no meaning with 'arrival': {why}")
+    if "trace" in given:
+        for name in ("rate_rps", "process", "burstiness", "duration_s"):
+            if name in given:
+                document.complain(
+                    given[name].keys, f"{quoted(name)} has no meaning with 'trace', which says when; remove it"
+                )
+    else:
+        _check_rate(document, keys, given)
+
+
+def _check_rate(document: Document, keys: Keys, given: dict[str, Given]) -> None:
+    lengths = [name for name in ("duration_s", "request_count") if name in given or not document.sound((*keys, name))]
+    if "rate_rps" not in given and document.sound((*keys, "rate_rps")):
+        document.complain(keys, "'arrival' needs 'rate_rps', or 'trace', a file with times")
+    elif len(lengths) != 1:
+        document.complain(keys, "'arrival' needs one of 'duration_s' and 'request_count'")
+    process = given["process"].value if "process" in given else "poisson"
+    if "burstiness" in given and process != "gamma":
+        document.complain(given["burstiness"].keys, "'burstiness' belongs to process: gamma")
 
 
 def _check_names(document: Document, found: tuple[Sketch, ...]) -> None:

@@ -91,14 +91,51 @@ class Variant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     server: Server
 
 
+class Arrival(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An open loop: when requests are due, whatever became of those before. Latency counts from then."""
+
+    rate_rps: Annotated[Annotated[float, Meta(gt=0)] | None, Meta(description="Requests a second")] = None
+    process: Annotated[
+        Literal["poisson", "constant", "gamma"],
+        Meta(description="How the time between requests varies; gamma: `burstiness`"),
+    ] = "poisson"
+    burstiness: Annotated[
+        float, Meta(gt=0, description="Shape of the gamma process: 1 is poisson, smaller comes in bursts")
+    ] = 1.0
+    duration_s: Annotated[Seconds | None, Meta(description="As many requests as the rate makes in this time")] = None
+    request_count: Annotated[Positive | None, Meta(description="Requests, instead of `duration_s`")] = None
+    trace: Annotated[
+        Text | None,
+        Meta(description="JSONL file with `at_s` (seconds) or `timestamp` (milliseconds), instead of `rate_rps`"),
+    ] = None
+
+    @property
+    def count(self) -> int:
+        """Requests; 0 where only the trace knows."""
+        if self.request_count is not None:
+            return self.request_count
+        return max(1, round((self.rate_rps or 0) * self.duration_s)) if self.rate_rps and self.duration_s else 0
+
+    @property
+    def length_s(self) -> Second:
+        """From the first to the last request, about; 0 where only the trace knows."""
+        return self.duration_s or (self.count / self.rate_rps if self.rate_rps else 0.0)
+
+
+Streams = Annotated[int, Meta(extra_json_schema={"minimum": 1})]
+"""0 is never written in a file: it is the level of an open loop."""
+OPEN_LOOP: Final = (0,)
+
+
 class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One stream of requests, offered at each concurrency in turn (closed loop)."""
+    """One stream of requests, offered at each concurrency in turn (closed loop), or as `arrival` says (open loop)."""
 
     name: Name
     dataset: Annotated[Text, Meta(description="`builtin`, or `jsonl` with `path`")] = "builtin"
     path: Annotated[str | None, Meta(description="Dataset `jsonl`: the file")] = None
     categories: Annotated[tuple[Text, ...], Meta(description="Categories to draw prompts from; all when empty")] = ()
-    concurrency: Annotated[tuple[Positive, ...], Meta(min_length=1, description="Streams held, level after level")] = (1,)
+    concurrency: Annotated[tuple[Streams, ...], Meta(min_length=1, description="Streams held, level after level")] = (1,)
+    arrival: Annotated[Arrival | None, Meta(description="Open loop, instead of `concurrency`")] = None
     request_count: Annotated[Positive | None, Meta(description="Requests a level; 4 a stream when left out")] = None
     max_output_tokens: Annotated[Positive, Meta(description="Longest answer")] = 256
     temperature: Annotated[float, Meta(ge=0, description="0 is greedy")] = 0.0
@@ -115,7 +152,9 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
 
     def level_request_count(self, concurrency: int) -> int:
-        """Requests measured at one concurrency."""
+        """Requests measured at one concurrency; 0 where only the trace of an open loop knows."""
+        if self.arrival is not None:
+            return self.arrival.count
         return max(concurrency, self.request_count or 4 * concurrency)
 
 

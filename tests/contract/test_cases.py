@@ -21,6 +21,8 @@ from specbench.dialects.sglang_args import LaunchFacts, launch_facts
 from specbench.dialects.sglang_death import diagnose, started
 from specbench.dialects.sglang_log import parse_line
 from specbench.dialects.sglang_version import rate_meaning
+from tests.contract.other_log_cases import check_log, check_vllm_startup
+from tests.contract.preflight_cases import check_pairing, check_preflight, pairing_name, pairings
 from tests.contract.verdict_cases import check_verdict
 
 OWN: Final = Path(__file__).parent.parent / "data" / "cases"
@@ -168,9 +170,10 @@ def check_sglang_startup(case: Case) -> None:
 
 
 CHECKS: Final[dict[str, dict[str, Callable[[Case], None]]]] = {
-    "log": {"sglang": check_sglang_log},
-    "startup": {"sglang": check_sglang_startup},
-    "verdict": dict.fromkeys(("sglang", "vllm", "llamacpp"), check_verdict),
+    "log": {"sglang": check_sglang_log, "vllm": check_log, "llama.cpp": check_log},
+    "startup": {"sglang": check_sglang_startup, "vllm": check_vllm_startup},
+    "preflight": dict.fromkeys(("sglang", "vllm", "llamacpp"), check_preflight),
+    "verdict": dict.fromkeys(("sglang", "vllm", "llama.cpp"), check_verdict),
 }
 """Kind, then engine. A new kind or engine is one entry."""
 
@@ -189,6 +192,14 @@ def test_cases(path: Path) -> None:
         pytest.skip(f"kind {kind} of engine {engine}: not built yet")
     assert case["lines"], f"{case['input']} is missing or empty"
     CHECKS[kind][engine](case)
+
+
+PAIRINGS: Final = FOLDER / "checkpoints" / "expect.json"
+
+
+@pytest.mark.parametrize("pairing", pairings(PAIRINGS), ids=pairing_name)
+def test_checkpoint_pairings(pairing: dict[str, Any]) -> None:
+    check_pairing(PAIRINGS.parent, pairing)
 
 
 WRONG: Final[dict[str, Any]] = {"cause": "unknown", "decisive_line": 1, "values": {"bs": 0}, "advice_mentions": ["--none"]}

@@ -17,6 +17,7 @@ UNITLESS: Final = {
     "concurrency": "streams at once; the word has no other meaning here",
     "launches": "a count by its plural",
     "seed": "no quantity",
+    "burstiness": "shape of a gamma distribution; no unit",
     "temperature": "sampling; no unit",
     "port": "a name made of digits",
     "nccl_port": "a name made of digits",
@@ -37,6 +38,13 @@ UNITLESS: Final = {
     "accept_rate": "kept as printed: its meaning depends on the version",
     "running_requests": "a count by its plural",
     "queue_requests": "a count by its plural",
+    "k": "the field's own word: tokens proposed a step",
+    "per_position": "shares of steps, in the engines' own word",
+    "last_useful_position": "a draft position, counted from 1",
+    "line_kinds": "lines by kind",
+    "unrecognised": "line numbers beside their text",
+    "settings": "somebody else's numbers under somebody else's names",
+    "warning_lines": "lines of a log, counted from 1",
 }
 """Numeric fields that may do without, each with the reason."""
 

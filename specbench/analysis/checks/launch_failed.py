@@ -6,6 +6,8 @@ from typing import Final
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
 
+NEVER_LAUNCHED: Final = "It was not launched: put right what `specbench check` names, or run with --no-check."
+
 
 def check(evidence: Evidence) -> Iterable[Finding]:
     """One a variant: the first failure, and how many launches share the fate."""
@@ -21,7 +23,9 @@ def check(evidence: Evidence) -> Iterable[Finding]:
             variant=name,
             message=f"{len(arm.failures)} of {arm.launch_count} launches failed: {first.cause}",
             evidence=f"{first.kind}{code}" + (f"; last log line: {tail}" if tail else ""),
-            remedy=f"Read {name}.launch*/server.log; its last 20 lines are in manifest.json.",
+            remedy=NEVER_LAUNCHED
+            if first.kind == "preflight"
+            else f"Read {name}.launch*/server.log; its last 20 lines are in manifest.json.",
         )
 
 

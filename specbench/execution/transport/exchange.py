@@ -171,6 +171,11 @@ class Exchange:
         """Closes the connection unless the response is complete."""
         self.fail(httpx.ReadError("The response was abandoned."))
 
+    def abandon(self) -> bytes:
+        """As `abort`; returns the bytes of the body that nobody had taken."""
+        self.abort()
+        return self._drain() if self._blocks else b""
+
     @property
     def _over(self) -> bool:
         return self.complete or self._error is not None

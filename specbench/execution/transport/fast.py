@@ -22,8 +22,10 @@ _PROXY_NAMES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 class FastTransport(httpx.AsyncBaseTransport):
     """HTTP/1.1 over asyncio, or uvloop, and httptools' parser; every read of a body is stamped where it arrives.
 
-    A response carries `extensions["arrivals"]`, an `Arrivals`. One transport belongs to one event loop. Proxies are not
-    spoken to, whatever the environment says: see `proxy_note`. Raises what httpx's own transport raises.
+    A response carries `extensions["arrivals"]`, an `Arrivals`, and `extensions["abandon"]`, a function that closes its
+    connection and returns the bytes of the body that had arrived and were not taken. One transport belongs to one event
+    loop. Proxies are not spoken to, whatever the environment says: see `proxy_note`. Raises what httpx's own transport
+    raises.
     """
 
     def __init__(self, *, ssl_context: ssl.SSLContext | None = None, kernel_stamps: bool = True) -> None:
@@ -54,7 +56,7 @@ class FastTransport(httpx.AsyncBaseTransport):
             exchange.status_code,
             headers=exchange.headers,
             stream=_ResponseStream(exchange),
-            extensions={"http_version": b"HTTP/1.1", "arrivals": exchange.arrivals},
+            extensions={"http_version": b"HTTP/1.1", "arrivals": exchange.arrivals, "abandon": exchange.abandon},
         )
 
     async def aclose(self) -> None:

@@ -11,10 +11,14 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
+from specbench.clock import now_s
 from specbench.execution.transport.arrivals import ClockBridge
 from specbench.execution.transport.links import READ_BYTES, SocketLink, StreamLink
 from specbench.units import Second
 
+_KEPT_S: Final = 2.0
+"""Longest time a connection waits for its next request: below uvicorn's 5 s, so that none is sent on a connection
+that the server is just closing."""
 _OPENING_AT_ONCE: Final = 64
 """Connections opened at a time by `preopen`: below the usual listen backlog of 128."""
 
@@ -43,7 +47,8 @@ class Pool:
         self._context = context
         self._bridge = bridge
         self._buffer = memoryview(bytearray(READ_BYTES))
-        self._idle: dict[Origin, list[AnyLink]] = {}
+        self._idle: dict[Origin, list[tuple[AnyLink, Second]]] = {}
+        """With the time since which each has waited."""
         self._origins: dict[AnyLink, Origin] = {}
         self._addresses: dict[Origin, list[Address]] = {}
         self._resolving = asyncio.Lock()
@@ -55,14 +60,14 @@ class Pool:
 
     def idle_count(self, origin: Origin) -> int:
         """Connections to an origin that wait for a request."""
-        return sum(link.alive for link in self._idle.get(origin, ()))
+        return sum(_is_fresh(link, since_s) for link, since_s in self._idle.get(origin, ()))
 
     def take_idle(self, origin: Origin) -> AnyLink | None:
         """A kept-alive connection that the server has not closed as far as this machine knows."""
         idle = self._idle.get(origin, [])
         while idle:
-            link = idle.pop()
-            if link.alive and not link.is_stale():
+            link, since_s = idle.pop()
+            if _is_fresh(link, since_s) and not link.is_stale():
                 return link
             self._drop(link)
         return None
@@ -74,8 +79,9 @@ class Pool:
         async def one() -> None:
             async with gate:
                 link = await self.connect(origin, timeout_s)
-            self._idle.setdefault(origin, []).append(link)
+            self._idle.setdefault(origin, []).append((link, now_s()))
 
+        self._drop_old(origin)
         missing = count - self.idle_count(origin)
         results = await asyncio.gather(*(one() for _ in range(missing)), return_exceptions=True)
         for result in results:
@@ -141,13 +147,23 @@ class Pool:
 
     def _released(self, link: AnyLink, reusable: bool) -> None:
         if reusable and link.alive and link in self._origins:
-            self._idle.setdefault(self._origins[link], []).append(link)
+            self._idle.setdefault(self._origins[link], []).append((link, now_s()))
         else:
+            self._drop(link)
+
+    def _drop_old(self, origin: Origin) -> None:
+        idle = self._idle.pop(origin, [])
+        self._idle[origin] = [one for one in idle if _is_fresh(*one)]
+        for link, _ in set(idle) - set(self._idle[origin]):
             self._drop(link)
 
     def _drop(self, link: AnyLink) -> None:
         if self._origins.pop(link, None) is not None:
             link.close()
+
+
+def _is_fresh(link: AnyLink, since_s: Second) -> bool:
+    return link.alive and now_s() - since_s < _KEPT_S
 
 
 async def _resolve(origin: Origin) -> list[Address]:

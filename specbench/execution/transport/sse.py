@@ -57,6 +57,15 @@ class EventSplitter:
             raise ValueError(f"One event is longer than {_MAX_EVENT_BYTES} bytes.")
         return events
 
+    def end(self) -> list[Event]:
+        """The last event of a body that ended well without a blank line behind it."""
+        rest, self._rest = self._rest, b""
+        events: list[Event] = []
+        if rest:
+            self._block(rest.splitlines(), self._rest_offset + len(rest), events)
+            self._rest_offset += len(rest)
+        return events
+
     def _fast(self, text: bytes) -> list[Event]:
         """Line feeds only: blank lines separate the events."""
         *blocks, self._rest = text.split(b"\n\n")

@@ -112,6 +112,26 @@ def test_a_simulated_run_says_so() -> None:
     assert any(one.code == "simulated" and "SIMULATED" in one.message for one in judgement.findings)
 
 
+def test_a_late_client_is_told_by_its_worst_level() -> None:
+    late = [request(index, due_s=float(index), sent_s=index + 0.004) for index in range(30)]
+    finding = findings(late)["client_lagged"]
+    assert (finding.severity, finding.variant) == ("warning", "spec")
+    assert "p99 of sent - due 4.0 ms, limit 2.0 ms" in finding.evidence
+
+
+def test_a_lag_below_one_percent_of_ttft_is_none() -> None:
+    slow = [request(index, due_s=1.0, sent_s=1.004, chunks=((0.5, 1), (0.6, 2))) for index in range(2)]
+    assert "client_lagged" not in findings(slow)
+
+
+def test_one_late_request_is_a_hiccup() -> None:
+    assert "client_lagged" not in findings([request(due_s=1.0, sent_s=1.004), request(1)])
+
+
+def test_a_clock_that_was_set_is_told() -> None:
+    assert "during 1 of 2 requests" in findings([request(stepped=True), request(1)])["clock_stepped"].message
+
+
 def test_errors_come_first() -> None:
     severities = [
         one.severity for one in judge_run(run(TWO, [trial("plain", [request()]), trial("spec", [request()])])).findings

@@ -9,8 +9,9 @@ import pytest
 
 from specbench.dialects import ChunkFacts, HttpRequest
 from specbench.dialects.sglang_http import ChatReader
-from specbench.execution.answers import chunk_counts, record_of
-from specbench.execution.client import Exchange, error_sentence, exchange, open_client
+from specbench.execution.answers import Decoding, chunk_counts, record_of
+from specbench.execution.client import Exchange, error_sentence, exchange, open_client, prepare
+from specbench.execution.transport.links import has_kernel_stamps
 from specbench.records import RequestRecord
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -61,7 +62,7 @@ async def ask(talk: Talk, timeout_s: float = 5.0) -> Exchange:
     server = await asyncio.start_server(begin, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server, open_client(f"http://127.0.0.1:{port}") as client:
-        seen = await exchange(client, REQUEST, timeout_s)
+        seen = await exchange(client, prepare(client, REQUEST, timeout_s))
         for task in talking:
             task.cancel()
         await asyncio.gather(*talking, return_exceptions=True)
@@ -71,7 +72,11 @@ async def ask(talk: Talk, timeout_s: float = 5.0) -> Exchange:
 
 def record(talk: Talk, timeout_s: float = 5.0) -> RequestRecord:
     seen = asyncio.run(ask(talk, timeout_s))
-    return record_of(BLANK, seen, ChatReader(), None, seen.sent_s)
+    return read(seen, seen.sent_s)
+
+
+def read(seen: Exchange, zero_s: float = 0.0) -> RequestRecord:
+    return record_of(BLANK, seen, Decoding(seen, ChatReader()).whole(), None, zero_s)
 
 
 def test_a_good_answer() -> None:
@@ -87,7 +92,7 @@ def test_a_good_answer() -> None:
 async def mocked(content: AsyncIterator[bytes]) -> Exchange:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, content=content))
     async with open_client("http://x", transport) as client:
-        return await exchange(client, REQUEST, 5.0)
+        return await exchange(client, prepare(client, REQUEST, 5.0))
 
 
 def test_a_stream_split_at_every_byte_reads_the_same() -> None:
@@ -98,7 +103,7 @@ def test_a_stream_split_at_every_byte_reads_the_same() -> None:
         yield body[cut:]
 
     for cut in range(1, len(body)):
-        one = record_of(BLANK, asyncio.run(mocked(content(cut))), ChatReader(), None, 0.0)
+        one = read(asyncio.run(mocked(content(cut))))
         assert (one.error, one.output_text, one.chunk_tokens, one.output_tokens) == (None, "ab", (2, 3), 5)
 
 
@@ -110,7 +115,7 @@ def test_a_stream_cut_at_any_byte_is_a_failed_record() -> None:
         raise httpx.ReadError("reset")
 
     for cut in range(len(body)):
-        one = record_of(BLANK, asyncio.run(mocked(content(cut))), ChatReader(), None, 0.0)
+        one = read(asyncio.run(mocked(content(cut))))
         assert one.error == "the connection broke: ReadError (reset)"
         assert one.output_text in ("", "a", "ab")
 
@@ -175,6 +180,48 @@ def test_an_http_error_is_a_sentence(body: bytes, sentence: str) -> None:
     assert one.chunk_s == ()
 
 
+@pytest.mark.parametrize(
+    ("wait", "asked"), [(b"7", "retry after 7 s"), (b"Fri, 31 Dec 2027 23:59:59 GMT", "retry after Fri, 31 Dec")]
+)
+def test_a_busy_servers_wish_is_in_the_sentence(wait: bytes, asked: str) -> None:
+    head = b"HTTP/1.1 429 Too Many\r\nretry-after: " + wait + b"\r\ncontent-length: 20\r\n\r\n"
+    one = record(body_server(head + b'{"error": "too fast"}'[:20]))
+    assert one.status_code == 429
+    assert one.error is not None
+    assert one.error.startswith("HTTP 429: ")
+    assert asked in one.error
+
+
+def test_a_compressed_answer_is_refused() -> None:
+    head = HEAD.replace(b"transfer", b"content-encoding: gzip\r\ntransfer")
+    assert record(body_server(head, chunked(b"\x1f\x8b"), chunked(b""))).error == (
+        "the answer is compressed (gzip) although the request forbids it"
+    )
+
+
+def test_lines_that_belong_to_no_event_are_a_failure() -> None:
+    one = record(body_server(HEAD, chunked(event("a", 1), b"<html>\n\n", event("b", 2, "stop")), chunked(b"")))
+    assert one.error == "the answer holds lines that are no server-sent event (1)"
+    assert one.output_text == "ab"
+
+
+def test_the_clock_that_stamped_is_in_the_record() -> None:
+    expected = "kernel" if has_kernel_stamps() else "loop"
+    assert record(body_server(HEAD, b"", *(chunked(piece) for piece in GOOD), chunked(b""), pause_s=0.02)).clock == expected
+    assert read(asyncio.run(mocked(whole()))).clock == "loop"
+
+
+def test_a_clock_that_was_set_is_flagged() -> None:
+    seen = asyncio.run(mocked(whole()))
+    assert not read(seen).stepped
+    seen.arrivals.stepped = True
+    assert read(seen).stepped
+
+
+async def whole() -> AsyncIterator[bytes]:
+    yield b"".join(GOOD)
+
+
 def test_a_silent_server_meets_the_limit() -> None:
     one = record(body_server(HEAD + chunked(event("a", 1)), pause_s=2.0), timeout_s=0.2)
     assert one.error == "no end of the answer after 0.2 s"
@@ -189,7 +236,7 @@ def test_nobody_listens() -> None:
         server.close()
         await server.wait_closed()
         async with open_client(f"http://127.0.0.1:{port}") as client:
-            return await exchange(client, REQUEST, 5.0)
+            return await exchange(client, prepare(client, REQUEST, 5.0))
 
     seen = asyncio.run(nobody())
     assert seen.error is not None
@@ -205,7 +252,7 @@ def test_a_stopped_load_is_told_not_raised() -> None:
 
     seen = asyncio.run(stopped())
     assert seen.cancelled
-    assert record_of(BLANK, seen, ChatReader(), None, 0.0).output_text == "a"
+    assert read(seen).output_text == "a"
 
 
 def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

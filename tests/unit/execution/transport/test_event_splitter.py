@@ -22,6 +22,9 @@ BODIES = {
     "byte order mark": (b"\xef\xbb\xbfdata: x\n\n", [b"x"]),
     "empty": (b"", []),
     "data line without colon": (b"data\n\n", [b""]),
+    "empty data lines": (b"data\ndata:\ndata:  two\n\n", [b"\n\n two"]),
+    "blank lines around": (b"\n\n\ndata: x\n\n\n\n", [b"x"]),
+    "letters of several bytes": ("\ufeffdata: é€\U0001f600\n\n".encode(), ["é€\U0001f600".encode()]),
 }
 
 
@@ -102,6 +105,22 @@ def test_a_half_line_and_garbage_are_seen() -> None:
     assert splitter.unfinished == b'data: {"a'
     _, splitter = split(b"<html>\n<body>\n\n", [])
     assert splitter.garbage_line_count == 2
+
+
+@pytest.mark.parametrize("tail", [b"data: b", b"data: b\n", b"data: b\r\n", b"data: b\r"])
+def test_the_last_event_may_lack_its_blank_line(tail: bytes) -> None:
+    events, splitter = split(b"data: a\n\n" + tail, [9])
+    assert [data for data, _, _ in events] == [b"a"]
+    assert [(event.data, event.at_s) for event in splitter.end()] == [(b"b", 1)]
+    assert (splitter.end(), splitter.unfinished) == ([], b"")
+
+
+@given(cut_bodies())
+def test_the_end_adds_only_what_was_unfinished(body_and_cuts: tuple[bytes, list[int]]) -> None:
+    body, cuts = body_and_cuts
+    _, splitter = split(body + b"data: z", cuts)
+    assert [event.data for event in splitter.end()][-1].endswith(b"z")
+    assert split(body + b"\n\n", cuts)[1].end() == []
 
 
 def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

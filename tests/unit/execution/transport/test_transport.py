@@ -148,6 +148,18 @@ def test_preopened_connections_are_used(drive: Drive) -> None:
     drive(answering(BODIES["chunked"]), scenario)
 
 
+def test_a_connection_that_waited_long_is_not_used_again(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(meeting: Meeting) -> None:
+        await meeting.transport.preopen(meeting.url, 3)
+        monkeypatch.setattr("specbench.execution.transport.pool._KEPT_S", 0.0)
+        await meeting.transport.preopen(meeting.url, 2)
+        assert meeting.transport.open_count == 2
+        await meeting.client.get(meeting.url)
+        assert meeting.transport.open_count == 1
+
+    drive(answering(BODIES["chunked"]), scenario)
+
+
 def test_a_kept_connection_that_the_server_closed_is_replaced(drive: Drive) -> None:
     async def scenario(meeting: Meeting) -> None:
         for pause_s in (0.05, 0.0, 0.0):

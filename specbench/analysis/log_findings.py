@@ -1,0 +1,194 @@
+"""What is wrong with a server, by its log alone. A log knows no baseline: it never says that speculation pays."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from specbench.analysis import verdicts as limits
+from specbench.analysis.acceptance import DEAD_ACCEPT_LENGTH
+from specbench.dialects.llamacpp_events import sentence_of
+
+CEILING_RATIO: Final = 0.97
+"""Of all drafts accepted: a longer draft may pay."""
+DECLINE_RATIO: Final = 0.85
+"""The last third below this share of the first."""
+DRIFT_RECORDS: Final = 24
+"""Fewer records differ by their prompts alone."""
+DEEP_K: Final = 4
+"""Shorter drafts can't be much too deep."""
+USEFUL_SHARE: Final = 0.6
+
+
+class LogFinding(Struct, frozen=True, kw_only=True):
+    """A doubt or a fault, with what to do."""
+
+    code: str
+    severity: str
+    message: str
+    remedy: str = ""
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """What the rules look at."""
+
+    engine: str
+    pooled_length: float | None
+    longest_length: float
+    """The longest acceptance length of any record."""
+    record_count: int
+    k: int | None
+    last_useful_position: int | None
+    settings: dict[str, Any]
+    warning_lines: dict[str, int]
+    request_count: int
+    busy_after_last_count: int
+    """Requests or intervals with output since the last record that drafted."""
+    graph_ratio: float | None
+    speculation_active: bool | None
+    bucket_length: tuple[float, ...]
+    died: bool
+
+
+def findings(facts: Facts) -> tuple[LogFinding, ...]:
+    """All that holds, faults first."""
+    return tuple(found for rule in RULES if (found := rule(facts)) is not None)
+
+
+def verdicts(facts: Facts, found: tuple[LogFinding, ...]) -> tuple[str, ...]:
+    """The codes of the findings; `healthy` or `unknown` when there is none."""
+    codes = tuple(one.code for one in found if one.severity != "info")
+    return codes or (("healthy",) if facts.pooled_length is not None else ("unknown",))
+
+
+def _died(facts: Facts) -> LogFinding | None:
+    if not facts.died:
+        return None
+    return LogFinding(code="server_died", severity="error", message="the log names a fault that ended the server")
+
+
+def _faked(facts: Facts) -> LogFinding | None:
+    if "synthetic_acceptance" not in facts.warning_lines and not facts.settings.get("synthetic"):
+        return None
+    message, remedy = sentence_of("synthetic_acceptance")
+    return LogFinding(code="faked_acceptance", severity="error", message=message, remedy=remedy)
+
+
+def _inactive(facts: Facts) -> LogFinding | None:
+    if facts.engine == "sglang":
+        asked = bool(facts.settings.get("speculative_algorithm")) and facts.speculation_active is False
+    else:
+        wanted = facts.settings.get("spec_type", facts.settings.get("drafter")) or facts.settings.get("speculation")
+        asked = bool(wanted) and wanted != "none" and not facts.record_count and facts.request_count > 0
+    if not asked:
+        return None
+    message, remedy = _reason(facts)
+    return LogFinding(
+        code="speculation_inactive", severity="error", message=f"no draft token was ever proposed: {message}", remedy=remedy
+    )
+
+
+def _reason(facts: Facts) -> tuple[str, str]:
+    for code in ("vocab_mismatch", "drafter_is_not_eagle3", "speculation_failed"):
+        if code in facts.warning_lines:
+            message, remedy = sentence_of(code)
+            return f"{message} (line {facts.warning_lines[code]})", remedy
+    if facts.engine == "llamacpp" and "spec_type" not in facts.settings:
+        return "a draft model is loaded, but without --spec-type it is never asked", "add --spec-type draft-simple"
+    return "speculation was asked for, and the log does not say why it is off", "look for warnings at the server's start"
+
+
+def _dead(facts: Facts) -> LogFinding | None:
+    if facts.pooled_length is None or facts.longest_length > DEAD_ACCEPT_LENGTH or facts.pooled_length > DEAD_ACCEPT_LENGTH:
+        return None
+    return LogFinding(
+        code="dead_drafter",
+        severity="error",
+        message=f"acceptance length {facts.pooled_length:.2f}: hardly any draft token is ever accepted",
+        remedy="check that the drafter is trained for this target and launched under its own method (an EAGLE-3 drafter "
+        "under EAGLE is dead), and that its checkpoint holds an lm_head and an fc",
+    )
+
+
+def _graphs(facts: Facts) -> LogFinding | None:
+    wanted = False if facts.settings.get("disable_cuda_graph") is True else None
+    code = limits.graph_verdict(facts.graph_ratio, wanted)
+    if code is None:
+        return None
+    return LogFinding(
+        code=code,
+        severity="warning",
+        message=f"{100 * (facts.graph_ratio or 0.0):.0f} % of the decode lines ran in a CUDA graph",
+        remedy="raise the largest graph batch size (--cuda-graph-max-bs) to the concurrency that is served",
+    )
+
+
+def _eager(facts: Facts) -> LogFinding | None:
+    if facts.engine != "vllm" or not facts.settings.get("eager"):
+        return None
+    message = "eager mode is set, so nothing runs in CUDA graphs; speed is no guide here"
+    return LogFinding(code="eager_mode", severity="info", message=message, remedy="remove --enforce-eager to measure speed")
+
+
+def _too_deep(facts: Facts) -> LogFinding | None:
+    k, last = facts.k, facts.last_useful_position
+    if k is None or not last or _dead(facts) is not None or k < DEEP_K or last > USEFUL_SHARE * k:
+        return None
+    return LogFinding(
+        code="draft_depth_too_large",
+        severity="warning",
+        message=f"{k} tokens are drafted a step, and behind position {last} none is accepted",
+        remedy=f"draft at most {last} tokens a step; the accept rate then looks better, the length stays",
+    )
+
+
+def _ceiling(facts: Facts) -> LogFinding | None:
+    if facts.pooled_length is None or not facts.k or (facts.pooled_length - 1) / facts.k < CEILING_RATIO:
+        return None
+    return LogFinding(
+        code="acceptance_at_ceiling",
+        severity="warning",
+        message=f"acceptance length {facts.pooled_length:.2f} of at most {facts.k + 1}: nearly every draft token is accepted",
+        remedy="draft more tokens a step; also look at the texts (a loop of repeated words is accepted as a whole)",
+    )
+
+
+def _declining(facts: Facts) -> LogFinding | None:
+    third = len(facts.bucket_length) // 3
+    if third < 1 or facts.record_count < DRIFT_RECORDS:
+        return None
+    early, late = (sum(part) / third for part in (facts.bucket_length[:third], facts.bucket_length[-third:]))
+    if late >= DECLINE_RATIO * early:
+        return None
+    return LogFinding(
+        code="acceptance_declining",
+        severity="warning",
+        message=f"acceptance length fell from {early:.2f} to {late:.2f} over the log",
+        remedy="compare early and late prompts and output lengths; restart the server and look again",
+    )
+
+
+def _only_first(facts: Facts) -> LogFinding | None:
+    ngram = "ngram" in str(facts.settings.get("spec_type", facts.settings.get("method", "")))
+    if facts.record_count != 1 or facts.busy_after_last_count < 2 or ngram:
+        return None
+    return LogFinding(
+        code="no_drafts_after_first_request",
+        severity="error",
+        message=f"drafts stop after the first record; {facts.busy_after_last_count} later ones have output and none",
+        remedy="a newer engine, or a restart between requests, tells whether it is a fault of this version",
+    )
+
+
+RULES: Final[tuple[Callable[[Facts], LogFinding | None], ...]] = (
+    _died,
+    _faked,
+    _inactive,
+    _dead,
+    _only_first,
+    _graphs,
+    _too_deep,
+    _ceiling,
+    _declining,
+    _eager,
+)

@@ -1,0 +1,205 @@
+"""What the lines of a log add up to while they go by: a timeline, counts, and both ends of the log."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from specbench.analysis.log_counts import LOG_INTERVAL_S, STALE_FACTOR, Counts
+from specbench.dialects import DecodeSample, LogLine
+from specbench.dialects.detect import Engine
+from specbench.units import PerSecond
+
+KEPT_LINES: Final = 5000
+"""Lines kept from the front and from the end, for the cause of death."""
+KEPT_CHARACTERS: Final = 1000
+EXAMPLES: Final = 5
+BUCKETS: Final = 12
+
+
+class Bucket(Struct, frozen=True, kw_only=True):
+    """Some consecutive records."""
+
+    first_ts: str | None
+    last_ts: str | None
+    record_count: int
+    accept_length: float | None
+    gen_throughput_tps: PerSecond | None
+
+
+class Phase(Struct, frozen=True, kw_only=True):
+    """A step of the start-up, as the log states it."""
+
+    name: str
+    ts: str | None
+    elapsed_s: float | None
+
+
+class _Row(Struct):
+    """Records folded together; `interval_s` of the longest."""
+
+    first_ts: str | None
+    last_ts: str | None
+    count: int
+    weighted_length: float
+    weight_count: float
+    sum_tps: float
+    tps_count: int
+
+
+class Timeline:
+    """Rows in order; neighbours are folded when there are too many."""
+
+    def __init__(self, most: int = 480) -> None:
+        self.rows: list[_Row] = []
+        self._most = most
+        self._size = 1
+
+    def add(self, ts: str | None, length: float | None, weight: float, tps: float | None) -> None:
+        """One record."""
+        new = _Row(
+            ts, ts, 1, weight * (length or 0.0), weight if length is not None else 0.0, tps or 0.0, int(tps is not None)
+        )
+        if self.rows and self.rows[-1].count < self._size:
+            _fold(self.rows[-1], new)
+            return
+        self.rows.append(new)
+        if len(self.rows) > self._most:
+            self._size *= 2
+            for left, right in zip(self.rows[::2], self.rows[1::2], strict=False):
+                _fold(left, right)
+            self.rows = self.rows[::2]
+
+    def buckets(self, most: int = BUCKETS) -> tuple[Bucket, ...]:
+        """At most `most`, of about as many records each."""
+        size = max(1, -(-len(self.rows) // most))
+        made = []
+        for start in range(0, len(self.rows), size):
+            rows = self.rows[start : start + size]
+            weight, tps_count = sum(one.weight_count for one in rows), sum(one.tps_count for one in rows)
+            made.append(
+                Bucket(
+                    first_ts=rows[0].first_ts,
+                    last_ts=rows[-1].last_ts,
+                    record_count=sum(one.count for one in rows),
+                    accept_length=sum(one.weighted_length for one in rows) / weight if weight else None,
+                    gen_throughput_tps=sum(one.sum_tps for one in rows) / tps_count if tps_count else None,
+                )
+            )
+        return tuple(made)
+
+
+def _fold(into: _Row, other: _Row) -> None:
+    into.last_ts = other.last_ts or into.last_ts
+    into.count += other.count
+    into.weighted_length += other.weighted_length
+    into.weight_count += other.weight_count
+    into.sum_tps += other.sum_tps
+    into.tps_count += other.tps_count
+
+
+class Tally:
+    """What is counted alike for every engine."""
+
+    def __init__(self, engine: Engine, version: str | None) -> None:
+        self.engine = engine
+        self.version = version
+        self.counts = Counts()
+        self.timeline = Timeline()
+        self.kinds: Counter[str] = Counter()
+        self.unrecognised: list[tuple[int, str]] = []
+        self.phases: dict[str, Phase] = {}
+        self.settings: dict[str, Any] = {}
+        self.warnings: dict[str, int] = {}
+        self.ready = self.is_tool = False
+        self.number = self.samples = 0
+        self.rates: deque[float] = deque(maxlen=100_000)
+        self.intervals: deque[tuple[int, float]] = deque(maxlen=100_000)
+        self.busy_after_last = self.requests = self.without_drafts_after = 0
+        self.head: list[str] = []
+        self.tail: deque[str] = deque(maxlen=KEPT_LINES)
+
+    def lines(self, lines: Iterable[str]) -> Iterator[str]:
+        """Passes lines on and keeps those at both ends."""
+        for line in lines:
+            self.number += 1
+            (self.head if len(self.head) < KEPT_LINES else self.tail).append(line[:KEPT_CHARACTERS])
+            yield line
+
+    def add(self, line: LogLine) -> None:
+        """One message."""
+        self.kinds[line.kind] += 1
+        if line.sample is not None:
+            self._sample(line.sample)
+        elif line.kind == "unrecognised" and len(self.unrecognised) < EXAMPLES:
+            self.unrecognised.append((self.number, line.text[:200]))
+        elif line.kind == "phase":
+            self._phase(line)
+        elif line.kind == "warning":
+            self.warnings.setdefault(line.name, self.number)
+        self.ready = self.ready or line.kind == "ready"
+        self._known(line)
+
+    def _known(self, line: LogLine) -> None:
+        value = line.value
+        if line.name in ("arguments", "configuration", "command", "server_args"):
+            self.settings.update(value)
+        if line.name == "ready":
+            self.phases.setdefault("ready", Phase(name="ready", ts=line.ts, elapsed_s=None))
+        if self.version is None and "version" in value:
+            self.version = str(value["version"])
+        if line.name == "drafter" and "drafter" in value:
+            self.settings.setdefault("drafter", value["drafter"])
+        if line.name == "statistics":
+            self.counts.statistics(value)
+        if line.name == "engine" and line.kind == "known" and value.get("gen_throughput_tps"):
+            self.rates.append(value["gen_throughput_tps"])
+            self.busy_after_last += 1
+        if line.name == "request" and line.kind == "known":
+            self.requests += 1
+            self.rates.append(value["gen_throughput_tps"])
+            self.busy_after_last += 1
+            self.counts.request_tokens += int(value["output_tokens"])
+
+    def _phase(self, line: LogLine) -> None:
+        elapsed = line.value.get("elapsed_s")
+        before = self.phases.get(line.name)
+        if before is None or elapsed is not None:
+            ts = line.ts if before is None or before.ts is None else before.ts
+            self.phases[line.name] = Phase(name=line.name, ts=ts, elapsed_s=elapsed)
+
+    def _sample(self, sample: DecodeSample) -> None:
+        self.samples += 1
+        if self.engine == "sglang":
+            weight = float(sample.running_requests or 1)
+            if sample.accept_length is not None:
+                self.counts.spread.add(sample.accept_length, weight)
+            self.timeline.add(sample.ts, sample.accept_length, weight, sample.gen_throughput_tps)
+            return
+        extra = sample.extra
+        self.counts.request_tokens -= int(extra.get("output_tokens", 0)) if "lines" not in extra else 0
+        if extra.get("drafted_tps"):
+            self.intervals.append((self.number, float(extra["drafted"]) / float(extra["drafted_tps"])))
+        self.is_tool = self.is_tool or "lines" in extra
+        before = self.counts.spread.weight
+        length = self.counts.add(sample)
+        self.timeline.add(sample.ts, length, self.counts.spread.weight - before, sample.gen_throughput_tps)
+        if extra.get("drafted"):
+            self.busy_after_last = 0
+
+    def stale(self) -> list[int]:
+        """Line numbers of records whose interval held idle time."""
+        return stale_intervals(list(self.intervals))
+
+    def kept(self) -> tuple[list[str], Callable[[int], int]]:
+        """Both ends of the log, and what makes a line number of it one of the file."""
+        gap = self.number - len(self.head) - len(self.tail)
+        return [*self.head, *self.tail], lambda number: number if number <= len(self.head) else number + gap
+
+
+def stale_intervals(intervals: list[tuple[int, float]]) -> list[int]:
+    """(line, seconds) pairs to the lines whose interval is far longer than the usual one."""
+    lengths = sorted(length_s for _, length_s in intervals)
+    usual_s = min(lengths[len(lengths) // 4], LOG_INTERVAL_S * 6) if len(lengths) > 1 else LOG_INTERVAL_S
+    return [line for line, length_s in intervals if length_s > STALE_FACTOR * usual_s]

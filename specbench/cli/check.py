@@ -1,0 +1,81 @@
+"""Look for faults before anything starts: each launch's command line against its checkpoints and the planned load.
+
+Exit codes: 0 no errors (there may be warnings), 1 an error was found, 2 the suite can't be read.
+"""
+
+import argparse
+import textwrap
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from specbench.analysis import Finding
+    from specbench.preflight.suites import Examined
+
+COLUMNS = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the verb's arguments."""
+    parser.add_argument("suite", metavar="SUITE", help="the suite file, such as suites/kimi.yaml")
+    parser.add_argument("--json", action="store_true", help="the findings as a JSON list")
+
+
+def run(args: argparse.Namespace) -> int:
+    """The exit code. Raises SpecbenchError when the suite can't be read."""
+    from specbench.cli.suites import read_suite
+    from specbench.preflight import as_json
+    from specbench.preflight.suites import examine, with_methods
+
+    suite = with_methods(read_suite(args.suite))
+    examined = examine(suite)
+    if args.json:
+        print(as_json(examined.findings).decode())
+    else:
+        print("\n".join(lines(examined, len(suite.variants))))
+    return 1 if examined.refused else 0
+
+
+def lines(examined: "Examined", variant_count: int) -> list[str]:
+    """What a person reads: each finding once, with all the variants that it concerns."""
+    found = list(told(examined.findings))
+    if not examined.findings:
+        found = [f"no doubts about {variant_count} variants"]
+    silent = unread(examined)
+    if silent and not examined.findings:
+        return [f"{found[0]}; {silent}"]
+    return [*found, *([silent] if silent else [])]
+
+
+def unread(examined: "Examined") -> str:
+    """Which checkpoints could not be looked into, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for one in examined.unread:
+        reasons.setdefault(one.unknown, []).append(one.name)
+    told_reasons = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
+    return f"unknown, so not compared: {told_reasons}" if told_reasons else ""
+
+
+def told(findings: "Sequence[Finding]") -> "Iterable[str]":
+    """Blocks of lines, errors first."""
+    ranks = {"error": 0, "warning": 1, "note": 2}
+
+    def key(one: "Finding") -> tuple[int, str, str, str, str]:
+        return (ranks[one.severity], one.code, one.message, one.evidence, one.remedy)
+
+    for _, group in groupby(sorted(findings, key=key), key=key):
+        same = list(group)
+        yield from block(same[0], [one.variant for one in same if one.variant])
+
+
+def block(one: "Finding", variants: "Sequence[str]") -> "Iterable[str]":
+    """One finding."""
+    from specbench.preflight import PAGE
+
+    yield f"{one.severity}: {one.code}  ({', '.join(variants)})"
+    for label, text in (("", one.message), ("seen: ", one.evidence), ("do: ", one.remedy)):
+        if text:
+            yield textwrap.fill(label + text, COLUMNS, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    yield f"  why: {PAGE}#{one.code}"

@@ -1,0 +1,31 @@
+"""Which engine wrote a log, by its own words. Pure; the first line that only one engine writes decides."""
+
+import re
+from typing import Final, Literal
+
+Engine = Literal["sglang", "vllm", "llamacpp"]
+ENGINES: Final[tuple[Engine, ...]] = ("sglang", "vllm", "llamacpp")
+
+MARKS: Final[tuple[tuple[Engine, re.Pattern[str]], ...]] = (
+    (
+        "vllm",
+        re.compile(r"\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)? \[?[\w./-]+\.py:\d+\] "),
+    ),
+    ("vllm", re.compile(r"\((?:APIServer|EngineCore)[\w-]* pid=\d+\)|SpecDecoding metrics: Mean|vLLM")),
+    ("sglang", re.compile(r"(?:Decode|Prefill) batch[.,]? (?:\[\d+\],? ?)?#|server_args=ServerArgs\(|sglang")),
+    ("sglang", re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: [A-Z]+\d+)+\] |The server is fired up")),
+    (
+        "llamacpp",
+        re.compile(
+            r"(?:^|[\s|])\d{1,6}\.\d\d\.\d{3}\.\d{3} [A-Z] |slot +(?:print_timing|launch_slot_|release): +id"
+            r"|llama-server|llama_"
+        ),
+    ),
+    ("llamacpp", re.compile(r"draft acceptance(?: rate)? = |^n_drafted +=|^encoded +\d+ tokens in|ggml_|gguf")),
+)
+
+
+def engine_of(line: str) -> Engine | None:
+    """None when the line could be anybody's."""
+    head = line[:600]
+    return next((engine for engine, mark in MARKS if mark.search(head)), None)

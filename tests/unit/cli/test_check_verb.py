@@ -1,0 +1,85 @@
+"""`specbench check`: the user's mistake is told in a sentence, and a healthy suite gets one line."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from specbench.cli.main import main
+from specbench.preflight.suites import with_methods
+from specbench.suite import load_suite
+
+ROOT: Final = Path(__file__).parents[3]
+DRAFTER: Final = {"architectures": ["LlamaForCausalLMEagle3"], "hidden_size": 7168, "max_position_embeddings": 8192}
+SUITE: Final = """\
+name: planted
+engine: sglang
+model: owner/target
+drafters:
+  custom: {{path: {path}}}
+variants:
+  - name: plain
+  - name: wrong
+    speculation: {{{method}drafter: custom, draft_tokens: 4}}
+workloads:
+  - name: chat
+    concurrency: [1, 8]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def planted(tmp_path: Path, method: str) -> Path:
+    folder = tmp_path / "drafter"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(DRAFTER))
+    path = tmp_path / "suite.yaml"
+    path.write_text(SUITE.format(path=folder, method=method))
+    return path
+
+
+@pytest.mark.parametrize("name", ["kimi", "quickstart"])
+def test_shipped_suites_raise_no_doubts(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(ROOT / "suites" / f"{name}.yaml")]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("no doubts about ")
+    assert (shown.out.count("\n"), shown.err) == (1, "")
+
+
+def test_the_wrong_word_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(planted(tmp_path, "method: eagle, "))]) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "error: eagle3_drafter_needs_EAGLE3 (wrong)" in shown
+    assert "The drafter is made for EAGLE3 and is asked to draft as EAGLE" in shown
+    assert "Write `method: eagle3` in the suite instead of `eagle`" in shown
+
+
+def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--json", str(planted(tmp_path, "method: eagle, "))]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)
+    assert (finding["code"], finding["variant"]) == ("eagle3_drafter_needs_EAGLE3", "wrong")
+
+
+def test_a_method_left_out_is_inferred(tmp_path: Path) -> None:
+    path = planted(tmp_path, "")
+    suite = with_methods(load_suite(str(path), {}, known={"engine": ("sglang",), "dataset": ("builtin",)}))
+    speculation = suite.variant("wrong").speculation
+    assert speculation is not None
+    assert speculation.method == "eagle3"
+    assert main(["check", str(path)]) == 0
+
+
+@pytest.mark.parametrize(("extra", "cause"), [((), "preflight"), (("--no-check",), None)])
+def test_run_obeys(tmp_path: Path, extra: tuple[str, ...], cause: str | None) -> None:
+    arguments = ["run", str(planted(tmp_path, "method: eagle, ")), "--rehearse", "--quiet", "--variant", "wrong"]
+    code = main([*arguments, "--out", str(tmp_path / "results"), *extra])
+    (run,) = (tmp_path / "results").iterdir()
+    failure = json.loads((run / "wrong.launch0" / "manifest.json").read_text())["failure"]
+    assert (failure and failure["kind"]) == cause
+    assert json.loads((run / "run.json").read_text())["checked"] is (not extra)
+    assert code == (1 if cause else 0)
+    assert ("dead_drafter" in (run / "report.json").read_text()) is bool(extra)
