@@ -77,8 +77,12 @@ class LineFile:
     def close(self) -> None:
         """Syncs first."""
         if not self._file.closed:
-            os.fsync(self._file.fileno())
-            self._file.close()
+            try:
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                raise StoreError(f"{self._path}: can't be written: {error.strerror}") from None
+            finally:
+                self._file.close()
 
 
 class TrialWriter:
@@ -166,18 +170,21 @@ def inside(parent: Path, name: str) -> Path:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """A reader sees the old content or the new, never a part; after a power cut too."""
-    beside = path.with_name(path.name + ".part")
-    with beside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-    folder_fd = os.open(path.parent, os.O_RDONLY)
+    """A reader sees the old content or the new, never a part; after a power cut too. Raises StoreError."""
     try:
-        os.fsync(folder_fd)
-    finally:
-        os.close(folder_fd)
+        beside = path.with_name(path.name + ".part")
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        folder_fd = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder_fd)
+        finally:
+            os.close(folder_fd)
+    except OSError as error:
+        raise StoreError(f"{path}: can't be written: {error.strerror}") from None
 
 
 def pretty(value: Struct) -> bytes:
@@ -188,7 +195,7 @@ def pretty(value: Struct) -> bytes:
 def read_run(folder: Path | str) -> StoredRun:
     """A run and all its launches that were begun. Raises StoreError in one sentence."""
     folder = Path(folder)
-    if not (folder / RUN_FILE).is_file():
+    if not _is_file(folder / RUN_FILE):
         raise StoreError(
             f"{folder}: no result of specbench: it has no {RUN_FILE}; give a folder such as results/<suite>-<utc>"
         )
@@ -200,7 +207,7 @@ def _begun_trials(folder: Path, run: RunRecord) -> Iterator[StoredTrial]:
     """A folder without a manifest was cut off before anything was recorded."""
     for trial in run.trials:
         place = inside(folder, trial.folder)
-        if (place / MANIFEST_FILE).is_file():
+        if _is_file(place / MANIFEST_FILE):
             yield read_trial(place, trial)
 
 
@@ -227,7 +234,7 @@ def read_manifest(path: Path, kind: type[Record]) -> Record:
         head: Any = msgspec.json.decode(raw)
         _check_version(path, head)
         return msgspec.json.decode(raw, type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise StoreError(f"{path}: can't be read as a {kind.__name__}: {error}") from None
 
 
@@ -255,9 +262,17 @@ def read_lines(path: Path, kind: type[Record]) -> tuple[tuple[Record, ...], int]
     for line_number, line in enumerate(lines, 1):
         try:
             values.append(decoder.decode(line))
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise StoreError(f"{path}:{line_number}: can't be read as a {kind.__name__}: {error}") from None
     return tuple(values), 1 if rest else 0
+
+
+def _is_file(path: Path) -> bool:
+    """Raises StoreError where the folder can't be looked into."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise StoreError(f"{path}: can't be read: {error.strerror}") from None
 
 
 def _bytes_of(path: Path) -> bytes:

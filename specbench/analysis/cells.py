@@ -69,6 +69,8 @@ class Arm(Struct, frozen=True, kw_only=True):
     """min(K, steps) + 1."""
     admission_limit: int | None = None
     """`max_running_requests` as resolved; the lowest of the launches."""
+    cut_off: tuple[str, ...] = ()
+    """Levels that a launch recorded only in part, each in words: they give no figure."""
     resolved: dict[str, Any] = field(default_factory=dict)
     """Of the first launch that said something."""
 
@@ -76,9 +78,12 @@ class Arm(Struct, frozen=True, kw_only=True):
 def suite_of(stored: StoredRun) -> Suite:
     """The resolved suite inside a run. Raises StoreError."""
     try:
-        return msgspec.convert(stored.run.suite, Suite)
+        suite = msgspec.convert(stored.run.suite, Suite)
     except msgspec.ValidationError as error:
         raise StoreError(f"{stored.folder}: the suite in its run.json can't be read: {error}") from None
+    if all(variant.name != suite.baseline for variant in suite.variants):
+        raise StoreError(f"{stored.folder}: the suite in its run.json has no variant '{suite.baseline}', its baseline")
+    return suite
 
 
 def arms_of(suite: Suite, trials: Sequence[StoredTrial]) -> dict[str, Arm]:
@@ -100,6 +105,7 @@ def arm_of(suite: Suite, variant: Variant, trials: Sequence[StoredTrial]) -> Arm
         engine_version=next((one.record.engine_version for one in trials if one.record.engine_version), None),
         failures=tuple(one.record.failure for one in trials if one.record.failure),
         launch_count=len(trials),
+        cut_off=tuple(text for trial in trials for key in keys if (text := shortfall(key, trial))),
         proposed_tokens=proposed,
         longest_accept_tokens=longest,
         admission_limit=min(filter(None, (_admission_limit(one.record.resolved) for one in trials)), default=None),
@@ -146,25 +152,33 @@ def _cell(key: Key, trials: Sequence[StoredTrial], proposed_tokens: int | None) 
 
 
 def _loads(key: Key, trial: StoredTrial) -> Iterable[Load]:
-    """None or one: a launch that never came to this level adds nothing."""
+    """None or one: a launch that never came to this level, or did not record the whole of it, adds nothing."""
+    requests, levels = _recorded(key, trial)
+    if requests and shortfall(key, trial) is None:
+        window = levels[0].started_s, levels[-1].ended_s
+        yield Load(requests=requests, samples=decode_samples(trial.observations, window))
+
+
+def shortfall(key: Key, trial: StoredTrial) -> str | None:
+    """What is missing of a level that was begun: part of its requests would be judged as if they were all."""
+    requests, levels = _recorded(key, trial)
+    planned = sum(level.request_count for level in levels)
+    if (not requests and not levels) or (levels and len(requests) >= planned):
+        return None
+    of_how_many = f" of {planned}" if levels else ""
+    return f"launch {trial.record.trial.launch_index}, {key[0]} at {key[1]}: {len(requests)}{of_how_many} requests"
+
+
+def _recorded(key: Key, trial: StoredTrial) -> tuple[tuple[RequestRecord, ...], list[LevelRecord]]:
     requests = tuple(one for one in trial.requests if not one.warmup and (one.workload, one.concurrency) == key)
-    if requests:
-        levels = [one for one in trial.record.levels if (one.workload, one.concurrency) == key]
-        yield Load(requests=requests, samples=decode_samples(trial.observations, _window(levels, requests)))
-
-
-def _window(levels: Sequence[LevelRecord], requests: Sequence[RequestRecord]) -> tuple[float, float]:
-    """The level's own times; those of its requests when it was cut off before it was recorded."""
-    if levels:
-        return levels[0].started_s, levels[-1].ended_s
-    return min(one.due_s for one in requests), max(one.done_s for one in requests)
+    return requests, [one for one in trial.record.levels if (one.workload, one.concurrency) == key]
 
 
 def decode_samples(observations: Iterable[Observation], window: tuple[float, float]) -> tuple[DecodeSample, ...]:
-    """Decode lines read inside a window of the trial's clock."""
+    """Decode lines read inside a window of the trial's clock. Raises StoreError for one of another shape."""
     start_s, end_s = window
-    return tuple(
-        msgspec.convert(one.value, DecodeSample)
-        for one in observations
-        if one.name == "decode" and isinstance(one.value, dict) and start_s <= one.at_s <= end_s
-    )
+    inside = [one.value for one in observations if one.name == "decode" and start_s <= one.at_s <= end_s]
+    try:
+        return tuple(msgspec.convert(value, DecodeSample) for value in inside if isinstance(value, dict))
+    except msgspec.ValidationError as error:
+        raise StoreError(f"observations.jsonl: a decode line can't be read: {error}") from None

@@ -141,6 +141,9 @@ def _notes(stored: StoredRun) -> tuple[str, ...]:
     notes = []
     if not stored.run.complete:
         notes.append(f"The run did not come to its end: {ended} of {len(stored.run.trials)} launches are whole.")
+    lost = len(stored.run.trials) - len(stored.trials)
+    if stored.run.complete and lost:
+        notes.append(f"{lost} of {len(stored.run.trials)} launches are missing from the results folder.")
     if stored.dropped_count:
         lines = "1 cut-off line" if stored.dropped_count == 1 else f"{stored.dropped_count} cut-off lines"
         notes.append(f"Left out at the end of result files: {lines}.")

@@ -148,7 +148,7 @@ def _ceiling(facts: Facts) -> LogFinding | None:
     return LogFinding(
         code="acceptance_at_ceiling",
         severity="warning",
-        message=f"acceptance length {facts.pooled_length:.2f} of at most {facts.k + 1}: nearly every draft token is accepted",
+        message=f"acceptance length {facts.pooled_length:.2f} of at most {facts.k + 1}: nearly every draft is accepted",
         remedy="draft more tokens a step; also look at the texts (a loop of repeated words is accepted as a whole)",
     )
 

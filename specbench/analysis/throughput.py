@@ -81,4 +81,6 @@ def _serving(cell: Cell) -> list[Load]:
 
 
 def _wall_s(load: Load) -> Second:
-    return max(one.done_s for one in load.requests) - min(one.due_s for one in load.requests)
+    """Of the requests that ended well: time lost on failed ones is told by `failed`, not hidden in a rate."""
+    served = [one for one in load.requests if one.error is None]
+    return max(one.done_s for one in served) - min(one.due_s for one in served)

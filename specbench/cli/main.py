@@ -1,6 +1,7 @@
 """`specbench`: finds the verb and hands over. Imports nothing slow, so that `--help` answers at once."""
 
 import argparse
+import contextlib
 import difflib
 import importlib
 import io
@@ -60,6 +61,9 @@ def main(argv: Sequence[str]) -> int:
     except BrokenPipeError:
         _abandon_stdout()
         return EXIT_BROKEN_PIPE
+    except OSError as error:  # standard output on a full disk, say; what a user can put right never needs a traceback
+        _abandon_stdout()
+        return _refuse(f"{error.filename or 'the output'}: {error.strerror or error}")
     except SystemExit as stop:  # argparse's way out of --help and of wrong usage
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE if stop.code else 0
     return code
@@ -113,7 +117,8 @@ def _refuse(text: str) -> int:
 
 def _abandon_stdout() -> None:
     """Whoever read our output has gone; a second flush at exit would only complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

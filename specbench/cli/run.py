@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from specbench.plan import make_plan, rehearse
     from specbench.preflight.suites import with_methods
     from specbench.render.live import progress
+    from specbench.render.words import clean
 
     if args.full and not args.rehearse:
         raise SpecbenchError("--full belongs to --rehearse: a real run is always whole")
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         outcome = run_plan(plan, suite_text, Path(args.out), on_event, rehearsal, args.ports or PORTS, refused)
     show(outcome.folder)
     for sentence in outcome.failed:
-        print(f"specbench: failed: {sentence}", file=sys.stderr)
+        print(f"specbench: failed: {clean(sentence)}", file=sys.stderr)
     return outcome.exit_code
 
 

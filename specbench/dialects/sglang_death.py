@@ -209,12 +209,17 @@ def _draft_path(argv: Sequence[str], context: _Context) -> str:
 
 
 def _unknown(exit_code: int | None) -> DeathCause:
-    code = "an unknown exit code" if exit_code is None else f"exit code {exit_code}"
-    return DeathCause(
-        code="unknown",
-        sentence=f"the log names no cause, only consequences ({code}; SGLang kills its own processes after a fault, "
-        "so -9 is no sign of the system's memory killer by itself)",
-    )
+    return DeathCause(code="unknown", sentence=f"the log names no cause, only consequences ({_ending(exit_code)})")
+
+
+def _ending(exit_code: int | None) -> str:
+    if exit_code is None:
+        return "how it ended is not known"
+    if exit_code in (-9, 137):
+        return "ended by SIGKILL: by SGLang itself after a fault, by the system for want of memory, or by a person"
+    if exit_code < 0:
+        return f"ended by signal {-exit_code}"
+    return "ended by itself with exit code 0" if exit_code == 0 else f"exit code {exit_code}"
 
 
 def _tidy(values: dict[str, Any]) -> dict[str, Any]:

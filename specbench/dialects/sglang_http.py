@@ -22,6 +22,8 @@ import msgspec
 from specbench.dialects import ChunkFacts, HttpRequest, Message
 from specbench.dialects.sglang_version import META_INFO_KEYS, SPEC_DETAILS, MetaInfoKeys, parse
 
+LARGEST_COUNT = 1_000_000_000
+"""Tokens or steps of one request; more is garbage."""
 _DECODER = msgspec.json.Decoder()
 
 
@@ -194,5 +196,5 @@ def _first(value: Any) -> Mapping[str, Any]:
 
 
 def _count(value: Any) -> int | None:
-    """A whole number, or None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """A whole number that can be one, or None."""
+    return value if type(value) is int and 0 <= value <= LARGEST_COUNT else None

@@ -1,8 +1,10 @@
 """A server that somebody else runs: nothing is launched, stopped or flushed. OpenAI's chat streaming, or SGLang's."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from specbench.dialects import EventReader, HttpRequest, LogLine, Message
 from specbench.dialects.sglang_http import ChatReader, GenerateReader, chat_request, generate_request
@@ -39,10 +41,12 @@ class External:
         server, found = variant.server, []
         if not server.url:
             found.append(f"variant '{variant.name}': engine `external` needs `url:`, such as http://127.0.0.1:30000")
-        elif not server.url.startswith(("http://", "https://")):
-            found.append(f"variant '{variant.name}': the url {server.url} must begin with http:// or https://")
+        elif fault := _url_fault(server.url):
+            found.append(f"variant '{variant.name}': {fault}")
         if server.log and not Path(server.log).expanduser().is_file():
             found.append(f"variant '{variant.name}': the log file {server.log} does not exist")
+        elif server.log and not os.access(Path(server.log).expanduser(), os.R_OK):
+            found.append(f"variant '{variant.name}': the log file {server.log} can't be read")
         return tuple(found)
 
     def prepare(self, model: Model, drafter: Drafter | None, note: Callable[[str], None]) -> None:
@@ -90,6 +94,22 @@ class External:
         if isinstance(server_info.get("disable_cuda_graph"), bool):
             named["cuda_graph"] = not server_info["disable_cuda_graph"]
         return named
+
+
+def _url_fault(url: str) -> str | None:
+    """Half a sentence; None for a url that can be asked."""
+    try:
+        parts = urlsplit(url)
+        port, host = parts.port, parts.hostname
+    except ValueError as error:
+        return f"the url {url} can't be read: {error}"
+    if parts.scheme not in ("http", "https"):
+        return f"the url {url} must begin with http:// or https://"
+    if not host or port == 0:
+        return f"the url {url} names no host and port that can be asked"
+    if parts.username is not None or parts.password is not None:
+        return "the url holds a user or a password, which would be stored with the results; leave it out"
+    return None
 
 
 ENGINE: Final[Engine] = External()

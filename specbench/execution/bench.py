@@ -33,6 +33,8 @@ class Bench:
     """By variant: the fault found before the start, for which it is not launched; None when nobody looked."""
     prompts: dict[str, tuple[Prompt, ...]] = field(default_factory=dict)
     """By workload, enough for its widest level."""
+    leased_ports: set[int] = field(default_factory=set)
+    """Held by launches that run now; a server binds its ports long after they were found free."""
     _versions: dict[tuple[str, str | None], str | None] = field(default_factory=dict)
 
     @property

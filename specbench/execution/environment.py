@@ -4,7 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import psutil
 
 import specbench
 from specbench.execution.slots import gpus, smi
+from specbench.suite import Server, Suite
 
 SECRET_WORDS = ("TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL")
 HIDDEN = "(hidden)"
@@ -139,6 +140,22 @@ def words_without_secrets(argv: Sequence[str]) -> tuple[str, ...]:
         words.append(HIDDEN if hide_next else f"{flag}={HIDDEN}" if secret and equals else word)
         hide_next = secret and not equals
     return tuple(words)
+
+
+def text_without_secrets(text: str, suite: Suite) -> str:
+    """A suite's text with every secret value of its variants hidden, wherever it stands."""
+    values = {value for variant in suite.variants for value in _secret_values(variant.server)}
+    for value in sorted(values, key=len, reverse=True):
+        text = text.replace(value, HIDDEN)
+    return text
+
+
+def _secret_values(server: Server) -> Iterator[str]:
+    yield from (str(value) for name, value in server.env.items() if is_secret(name) and value != "")
+    words = [str(word) for word in server.args]
+    for word, shown in zip(words, words_without_secrets(words), strict=True):
+        if shown != word:
+            yield word.partition("=")[2] if shown.endswith(f"={HIDDEN}") else word
 
 
 def tree_without_secrets(value: Any) -> Any:

@@ -64,7 +64,7 @@ class LogTail:
             with self._path.open("rb") as file:
                 file.seek(self._offset_bytes)
                 piece = file.read(PIECE_BYTES)
-        except FileNotFoundError:
+        except OSError:  # not there yet, or taken away in the middle: there is nothing new to read
             return False
         if not piece:
             return False
@@ -140,7 +140,7 @@ def last_lines(path: Path, length_bytes: int = CAUSE_BYTES) -> list[str]:
             size_bytes = file.seek(0, 2)
             file.seek(max(0, size_bytes - length_bytes))
             raw = file.read()
-    except FileNotFoundError:
+    except OSError:
         return []
     return [part.decode(errors="replace") for part in LINE_END.split(raw) if part]
 

@@ -16,7 +16,7 @@ import specbench
 from specbench import clock, datasets
 from specbench.errors import SpecbenchError
 from specbench.execution.bench import Bench, OnEvent, obstacles, prepare
-from specbench.execution.environment import environment, tree_without_secrets
+from specbench.execution.environment import environment, text_without_secrets, tree_without_secrets
 from specbench.execution.slots import PORTS
 from specbench.execution.trial import LaunchRun
 from specbench.plan import REHEARSED_SERVERS, Plan, Trial
@@ -55,7 +55,7 @@ def run_plan(
     if found:
         raise SpecbenchError("\n".join(found))
     prepare(bench)
-    writer = create_run(results, plan.suite.name, suite_text)
+    writer = create_run(results, plan.suite.name, text_without_secrets(suite_text, plan.suite))
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(_run_all(bench, writer))
 
@@ -137,9 +137,9 @@ async def _launch_all(bench: Bench, writer: RunWriter, interrupt: Interrupt, don
         for lane in lanes:
             lane.cancel()
         await asyncio.wait(lanes)
-    for lane in lanes:
-        if not lane.cancelled():
-            lane.result()
+    faults = [fault for lane in lanes if not lane.cancelled() and (fault := lane.exception()) is not None]
+    if faults:
+        raise faults[0]
 
 
 async def _lane(

@@ -1,4 +1,4 @@
-"""Leases what one server may hold: GPUs and ports. One server runs at a time; packing several comes later."""
+"""Leases what one server may hold: GPUs and ports."""
 
 import os
 import random
@@ -52,13 +52,17 @@ def free_port(host: str, ports: range = PORTS, taken: Collection[int] = ()) -> i
     raise LaunchError("port_in_use", f"no port from {ports[0]} to {ports[-1]} on {host} is free")
 
 
-def lease(suite: Suite, variant: Variant, ports: range = PORTS) -> Slot:
-    """GPUs 0 to tp-1 of those visible, none on a CPU; two ports that are free now. Raises LaunchError."""
+def lease(suite: Suite, variant: Variant, ports: range = PORTS, leased: set[int] | None = None) -> Slot:
+    """GPUs 0 to tp-1 of those visible, none on a CPU; two ports that are free now and not in `leased`, to which they are
+    added. The second, for NCCL, is local and need not come from `ports`. Raises LaunchError."""
     host = variant.server.host
-    port = free_port(host, ports)
-    nccl_ports = PORTS if len(ports) < 2 else ports
+    leased = set() if leased is None else leased
+    port = free_port(host, ports, taken=leased)
+    leased.add(port)
+    nccl_port = free_port(host, PORTS, taken=leased)
+    leased.add(nccl_port)
     gpu_ids = tuple(gpu_indices()[: variant.server.tensor_parallel]) if suite.hardware.gpu_count else ()
-    return Slot(gpu_ids=gpu_ids, port=port, nccl_port=free_port(host, nccl_ports, taken=(port,)))
+    return Slot(gpu_ids=gpu_ids, port=port, nccl_port=nccl_port)
 
 
 def gpu_indices() -> list[int]:

@@ -100,7 +100,7 @@ class LaunchRun:
         return self._engine.launches or self._bench.rehearsal is not None
 
     async def _launch(self) -> None:
-        slot = lease(self._bench.suite, self._variant, self._bench.ports)
+        slot = lease(self._bench.suite, self._variant, self._bench.ports, self._bench.leased_ports)
         command = self._bench.command(self._variant, slot)
         host = self._variant.server.host
         base_url = f"http://{_reached_at(host)}:{slot.port}"
@@ -190,8 +190,14 @@ class LaunchRun:
             await load.drive(level)
         finally:
             self._add_level(level, started_s, flushed)
-        if self._level_counts[1] >= self._level_counts[0]:
-            cause = f"no request of {level.title} succeeded: {self._first_error}"
+        self._check_answers(level)
+
+    def _check_answers(self, level: Level) -> None:
+        """Raises LaunchError when more requests failed than not: the server is gone, or refuses what is asked."""
+        ended, failed, _ = self._level_counts
+        if 2 * failed > ended or not ended:
+            count = "no request" if failed == ended else f"only {ended - failed} of {ended} requests"
+            cause = f"{count} of {level.title} succeeded: {self._first_error}"
             raise LaunchError("no_answers", cause, self._log_tail())
 
     def _add_level(self, level: Level, started_s: Second, flushed: bool | None) -> None:
@@ -270,6 +276,7 @@ class LaunchRun:
             survivors = await self._server.stop(self._variant.server.stop_grace_s, self._hurry)
             if survivors:
                 self._tell("note", f"processes {survivors} of the server could not be ended")
+        self._bench.leased_ports -= {self.record.slot.port, self.record.slot.nccl_port}
         if self._following and self._tail:
             self._following.cancel()
             with suppress(asyncio.CancelledError):

@@ -1,11 +1,12 @@
 """Progress while a run goes on: a status line on a terminal, a line now and then where it is piped."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
 from specbench.plan import Plan, Trial
 from specbench.records import Event
+from specbench.render.words import clean
 from specbench.units import Second
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 OnEvent = Callable[[Event], None]
 PLAIN_EVERY_S = 10.0
 """Between two lines that say only how far a level or a start-up is."""
+GONE = (OSError, ValueError)
+"""What writing to a stream raises once it is closed."""
 PASSING = ("phase", "request")
 """Kinds that are worth a status line, not a line of their own each."""
 
@@ -25,15 +28,31 @@ def progress(stream: TextIO, quiet: bool, plan: Plan, rehearsal: str | None) -> 
         yield lambda event: None
         return
     words = Words(plan, rehearsal is not None)
-    stream.write(f"{words.opening(rehearsal)}\n")
+    with suppress(*GONE):
+        stream.write(f"{words.opening(rehearsal)}\n")
     if not stream.isatty():
-        yield Plain(stream, words)
+        yield enduring(Plain(stream, words))
         return
     from rich.console import Console
 
     console = Console(file=stream, highlight=False, markup=False)
     with console.status("starting") as status:
-        yield Shown(console.print, status, words)
+        yield enduring(Shown(console.print, status, words))
+
+
+def enduring(tell: OnEvent) -> OnEvent:
+    """Progress that nobody can read any more (a closed terminal, a pipe without a reader) must not end the run."""
+    gone = False
+
+    def told(event: Event) -> None:
+        nonlocal gone
+        if not gone:
+            try:
+                tell(event)
+            except GONE:
+                gone = True
+
+    return told
 
 
 class Words:
@@ -52,7 +71,7 @@ class Words:
     def line(self, event: Event) -> str:
         """One event."""
         what = "FAILED: " if event.kind == "failure" else ""
-        return f"{self._mark}{self._place(event.trial)}{what}{event.text}{self._when(event)}"
+        return f"{self._mark}{self._place(event.trial)}{what}{clean(event.text)}{self._when(event)}"
 
     def _place(self, trial: Trial | None) -> str:
         return f"[{trial.order_index + 1}/{len(self._plan.trials)} {trial.folder}] " if trial else ""

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+VERSION_PATTERN = r"^\d+\.\d+(\.\d+)?((\.post|rc)\d+)?$"
 Share = Annotated[float, Meta(ge=0, le=1)]
 Cost = Annotated[float, Meta(ge=0)]
 
@@ -60,7 +61,13 @@ PROMPT_LOOKUP = Acceptance(
 class Rehearsal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Parameters of the simulated engine. The defaults stand for Kimi-K2.5 on 8 GPUs."""
 
-    version: Annotated[str, Meta(min_length=1, description="SGLang version whose log and endpoints are imitated")] = "0.5.23"
+    version: Annotated[
+        str,
+        Meta(
+            pattern=VERSION_PATTERN,
+            description="SGLang version whose log and endpoints are imitated",
+        ),
+    ] = "0.5.23"
 
     base_step_s: Annotated[
         float, Meta(gt=0, description="Seconds: the target's step, one sequence, one token, graphs on")

@@ -13,6 +13,7 @@ from specbench.store import (
     OBSERVATIONS_FILE,
     REQUESTS_FILE,
     RUN_FILE,
+    LineFile,
     RunWriter,
     create_run,
     inside,
@@ -183,3 +184,24 @@ def test_replacing_leaves_no_part(tmp_path: Path) -> None:
     for content in (b"one", b"two"):
         replace_file(tmp_path / "a", content)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"two")]
+
+
+def test_a_full_disk_is_one_sentence() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    lines = LineFile(Path("/dev/full"))
+    with pytest.raises(StoreError, match="No space left on device"):
+        lines.append(Observation(at_s=0.0, source="log", name="x"))
+    with pytest.raises(StoreError, match="can't be written"):
+        lines.close()
+
+
+def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="can't be written: No such file or directory"):
+        replace_file(tmp_path / "gone" / "manifest.json", b"{}")
+
+
+def test_json_nested_too_deep_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"schema_version": 1, "suite": ' + "[" * 100_000 + "]" * 100_000 + "}")
+    with pytest.raises(StoreError, match="can't be read as a RunRecord"):
+        read_run(tmp_path)

@@ -43,7 +43,6 @@ UNITLESS: Final = {
     "last_useful_position": "a draft position, counted from 1",
     "line_kinds": "lines by kind",
     "unrecognised": "line numbers beside their text",
-    "settings": "somebody else's numbers under somebody else's names",
     "warning_lines": "lines of a log, counted from 1",
 }
 """Numeric fields that may do without, each with the reason."""

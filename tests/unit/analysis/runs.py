@@ -84,7 +84,7 @@ def trial(
 ) -> StoredTrial:
     """One launch with the levels that its requests show."""
     levels: dict[tuple[str, int], list[RequestRecord]] = {}
-    for one in requests:
+    for one in (one for one in requests if not one.warmup):
         levels.setdefault((one.workload, one.concurrency), []).append(one)
     launch_index = fields.pop("launch_index", 0)
     record = TrialRecord(

@@ -249,3 +249,36 @@ def test_a_run_whose_suite_cant_be_read() -> None:
     broken = msgspec.structs.replace(stored, run=msgspec.structs.replace(stored.run, suite={"name": "made"}))
     with pytest.raises(StoreError, match=r"suite in its run\.json"):
         judge_run(broken)
+
+
+def test_a_level_recorded_in_part_gives_no_figure() -> None:
+    whole = trial("spec", steady_requests("chat", 4, 0.02, 3, speculating=True))
+    cut = msgspec.structs.replace(whole, requests=whole.requests[:3])
+    unlisted = msgspec.structs.replace(whole, record=msgspec.structs.replace(whole.record, levels=()))
+    workloads = (Workload(name="chat", concurrency=(4,)),)
+    for one, seen in ((cut, "3 of 4 requests"), (unlisted, "4 requests")):
+        base = trial("plain", steady_requests("chat", 4, 0.02, 1))
+        judgement = judge_run(runs.run(suite(TWO.variants, workloads), [base, one]))
+        assert only(judgement, "spec").output_tps is None
+        assert only(judgement, "spec").speedup_ratio is None
+        assert only(judgement, "plain").output_tps is not None
+        evidence = [finding.evidence for finding in judgement.findings if finding.code == "cut_off_level"]
+        assert evidence == [f"launch 0, chat at 4: {seen}"]
+
+
+def test_a_suite_without_its_baseline_is_no_result() -> None:
+    stored = runs.run(TWO, [trial("plain", [request()])])
+    broken = msgspec.structs.replace(
+        stored, run=msgspec.structs.replace(stored.run, suite={**stored.run.suite, "baseline": "x"})
+    )
+    with pytest.raises(StoreError, match="no variant 'x', its baseline"):
+        judge_run(broken)
+
+
+def test_time_lost_on_failed_requests_is_in_no_rate() -> None:
+    good = steady_requests("chat", 1, 0.02, 1)
+    late = request(5, due_s=100.0, chunks=(), error="reset")
+    judgement = judge_run(runs.run(TWO, [trial("plain", [*good, late])]))
+    row = only(judgement, "plain")
+    assert row.failed_count == 1
+    assert row.output_tps == pytest.approx(21 / 0.5, rel=0.01)

@@ -183,3 +183,9 @@ def test_garbage_is_a_value_error(reader: type[ChatReader] | type[GenerateReader
 @pytest.mark.parametrize("odd", [b'{"choices": [null], "text": 1, "meta_info": 3, "usage": [], "sglext": 1}', b"{}"])
 def test_odd_shapes_say_nothing(reader: type[ChatReader] | type[GenerateReader], odd: bytes) -> None:
     assert reader().read(odd) == ChunkFacts(carries_tokens=False)
+
+
+@pytest.mark.parametrize("count", [-5, 10**24, True, 1.5, "7"])
+def test_a_count_that_can_be_none_is_no_count(count: object) -> None:
+    event = {"choices": [{"delta": {"content": "x"}}], "usage": {"completion_tokens": count}}
+    assert ChatReader().read(json.dumps(event).encode()).output_tokens is None

@@ -1,6 +1,13 @@
 """What the run ran on, and what must never be stored."""
 
-from specbench.execution.environment import environment, tree_without_secrets, without_secrets, words_without_secrets
+from specbench.execution.environment import (
+    environment,
+    text_without_secrets,
+    tree_without_secrets,
+    without_secrets,
+    words_without_secrets,
+)
+from specbench.suite import Model, Server, Suite, Variant, Workload
 
 
 def test_every_null_has_its_reason() -> None:
@@ -31,3 +38,18 @@ def test_secrets_are_hidden_inside_a_suite() -> None:
         "variants": [{"server": {"env": {"HF_TOKEN": "(hidden)", "N": "1"}, "args": ["--api-key", "(hidden)", "0.5"]}}],
         "seed": 3,
     }
+
+
+def test_secrets_are_hidden_in_the_copy_of_the_suites_text() -> None:
+    server = Server(env={"HF_TOKEN": "hf_abc", "N": 1}, args=("--api-key", "sk-def", "--admin-api-key=sk-ghi", 0.5))
+    suite = Suite(
+        name="s",
+        path="s.yaml",
+        model=Model(path="m"),
+        variants=(Variant(name="v", engine="sglang", server=server),),
+        baseline="v",
+        workloads=(Workload(name="chat"),),
+    )
+    text = "env: {HF_TOKEN: hf_abc, N: 1}\nargs: [--api-key, sk-def, --admin-api-key=sk-ghi, 0.5]\n"
+    hidden = "env: {HF_TOKEN: (hidden), N: 1}\nargs: [--api-key, (hidden), --admin-api-key=(hidden), 0.5]\n"
+    assert text_without_secrets(text, suite) == hidden

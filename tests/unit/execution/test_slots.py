@@ -54,13 +54,16 @@ def test_a_port_taken_on_every_address_is_seen() -> None:
         assert not port_is_free("127.0.0.1", other.getsockname()[1])
 
 
-def test_the_ports_of_a_lease_differ() -> None:
+def test_the_ports_of_leases_differ() -> None:
     port = free_port("127.0.0.1")
     while not port_is_free("127.0.0.1", port + 1):
         port = free_port("127.0.0.1")
-    slot = lease(suite(), suite().variants[0], range(port, port + 2))
-    assert {slot.port, slot.nccl_port} == {port, port + 1}
-    assert slot.gpu_ids == ()
+    leased: set[int] = set()
+    slots = [lease(suite(), suite().variants[0], range(port, port + 2), leased) for _ in range(2)]
+    assert {slot.port for slot in slots} == {port, port + 1}
+    assert leased == {one for slot in slots for one in (slot.port, slot.nccl_port)}
+    assert len(leased) == 4
+    assert slots[0].gpu_ids == ()
 
 
 @pytest.mark.usefixtures("four_gpus")

@@ -74,3 +74,22 @@ def test_quiet_is_quiet() -> None:
 )
 def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+class Gone(io.StringIO):
+    """A pipe whose reader has left."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_progress_that_nobody_reads_does_not_end_the_run() -> None:
+    assert shown(Gone()) == ""
+
+
+def test_what_a_server_prints_reaches_no_terminal_raw() -> None:
+    stream = io.StringIO()
+    with progress(stream, False, plan(), None) as tell:
+        tell(Event(kind="failure", text="refused: \x1b[31mred\x1b[0m\x07"))
+    assert "refused: red" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
