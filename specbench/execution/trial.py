@@ -143,8 +143,8 @@ class LaunchRun:
             if not load.done():
                 load.cancel()
                 await asyncio.wait({load})
+            load.cancelled() or load.exception()  # heard here: what counts is raised below, or is already on its way
         if died and self._server and self._tail:
-            load.cancelled() or load.exception()
             raise death("died_under_load", self._server, self._tail, self._engine, self._writer.log_path)
         load.result()
 
