@@ -19,8 +19,9 @@ from typing import Any
 
 import msgspec
 
-from specbench.dialects import ChunkFacts, HttpRequest, Message
+from specbench.dialects import ChunkFacts, EventReader, HttpRequest, Message
 from specbench.dialects.sglang_version import META_INFO_KEYS, SPEC_DETAILS, MetaInfoKeys, parse
+from specbench.suite import Workload
 
 LARGEST_COUNT = 1_000_000_000
 """Tokens or steps of one request; more is garbage."""
@@ -62,6 +63,30 @@ def generate_request(
         sampling["ignore_eos"] = True
     text = "\n\n".join(message.content for message in messages)
     return HttpRequest(path="/generate", body={"text": text, "sampling_params": sampling, "stream": True})
+
+
+def workload_request(messages: Sequence[Message], workload: Workload, served_model: str, version: str | None) -> HttpRequest:
+    """The streaming request of a workload, by its `api`. `version` is SGLang's, or that of the dialect spoken."""
+    if workload.api == "generate":
+        return generate_request(
+            messages,
+            max_output_tokens=workload.max_output_tokens,
+            temperature=workload.temperature,
+            ignore_eos=workload.ignore_eos,
+        )
+    return chat_request(
+        messages,
+        model=served_model,
+        max_output_tokens=workload.max_output_tokens,
+        temperature=workload.temperature,
+        ignore_eos=workload.ignore_eos,
+        version=version,
+    )
+
+
+def workload_reader(workload: Workload) -> EventReader:
+    """Reads the answers to `workload_request`."""
+    return GenerateReader() if workload.api == "generate" else ChatReader()
 
 
 class ChatReader:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from specbench.dialects import EventReader, HttpRequest, LogLine, Message
-from specbench.dialects.sglang_http import ChatReader, GenerateReader, chat_request, generate_request
+from specbench.dialects.sglang_http import workload_reader, workload_request
 from specbench.dialects.sglang_log import parse_line
 from specbench.engines import Command, Endpoints, Engine, Launch
 from specbench.errors import SpecbenchError
@@ -70,24 +70,10 @@ class External:
     def request(
         self, messages: Sequence[Message], workload: Workload, served_model: str, version: str | None
     ) -> HttpRequest:
-        if workload.api == "generate":
-            return generate_request(
-                messages,
-                max_output_tokens=workload.max_output_tokens,
-                temperature=workload.temperature,
-                ignore_eos=workload.ignore_eos,
-            )
-        return chat_request(
-            messages,
-            model=served_model,
-            max_output_tokens=workload.max_output_tokens,
-            temperature=workload.temperature,
-            ignore_eos=workload.ignore_eos,
-            version=version,
-        )
+        return workload_request(messages, workload, served_model, version)
 
     def event_reader(self, workload: Workload) -> EventReader:
-        return GenerateReader() if workload.api == "generate" else ChatReader()
+        return workload_reader(workload)
 
     def resolved(self, server_info: dict[str, Any]) -> dict[str, Any]:
         named = {RESOLVED[key]: value for key, value in server_info.items() if key in RESOLVED and value is not None}

@@ -15,7 +15,7 @@ from typing import Any, Final
 from specbench import models
 from specbench.dialects import DeathCause, EventReader, HttpRequest, LogLine, Message
 from specbench.dialects.sglang_death import diagnose
-from specbench.dialects.sglang_http import ChatReader, GenerateReader, chat_request, generate_request
+from specbench.dialects.sglang_http import workload_reader, workload_request
 from specbench.dialects.sglang_log import parse_line
 from specbench.dialects.sglang_version import ngram_length_flag
 from specbench.engines import Command, Endpoints, Engine, Launch
@@ -123,24 +123,10 @@ class OpenVino:
         self, messages: Sequence[Message], workload: Workload, served_model: str, version: str | None
     ) -> HttpRequest:
         """As to SGLang of the server's dialect; `version` is OpenVINO's own and changes nothing."""
-        if workload.api == "generate":
-            return generate_request(
-                messages,
-                max_output_tokens=workload.max_output_tokens,
-                temperature=workload.temperature,
-                ignore_eos=workload.ignore_eos,
-            )
-        return chat_request(
-            messages,
-            model=served_model,
-            max_output_tokens=workload.max_output_tokens,
-            temperature=workload.temperature,
-            ignore_eos=workload.ignore_eos,
-            version=DIALECT_VERSION,
-        )
+        return workload_request(messages, workload, served_model, DIALECT_VERSION)
 
     def event_reader(self, workload: Workload) -> EventReader:
-        return GenerateReader() if workload.api == "generate" else ChatReader()
+        return workload_reader(workload)
 
     def resolved(self, server_info: dict[str, Any]) -> dict[str, Any]:
         """There are no CUDA graphs, so `cuda_graph` is never among them."""

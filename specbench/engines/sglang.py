@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from specbench.dialects import DeathCause, EventReader, HttpRequest, LogLine, Message
 from specbench.dialects.sglang_death import diagnose
-from specbench.dialects.sglang_http import ChatReader, GenerateReader, chat_request, generate_request
+from specbench.dialects.sglang_http import workload_reader, workload_request
 from specbench.dialects.sglang_log import parse_line
 from specbench.dialects.sglang_version import RateMeaning, graphs_off_flags, ngram_length_flag, rate_meaning, takes_nccl_port
 from specbench.engines import Command, Endpoints, Engine, Launch
@@ -131,24 +131,10 @@ class Sglang:
     def request(
         self, messages: Sequence[Message], workload: Workload, served_model: str, version: str | None
     ) -> HttpRequest:
-        if workload.api == "generate":
-            return generate_request(
-                messages,
-                max_output_tokens=workload.max_output_tokens,
-                temperature=workload.temperature,
-                ignore_eos=workload.ignore_eos,
-            )
-        return chat_request(
-            messages,
-            model=served_model,
-            max_output_tokens=workload.max_output_tokens,
-            temperature=workload.temperature,
-            ignore_eos=workload.ignore_eos,
-            version=version,
-        )
+        return workload_request(messages, workload, served_model, version)
 
     def event_reader(self, workload: Workload) -> EventReader:
-        return GenerateReader() if workload.api == "generate" else ChatReader()
+        return workload_reader(workload)
 
     def rate_meaning(
         self,
