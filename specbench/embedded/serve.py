@@ -119,6 +119,8 @@ class _End:
         self._server.should_exit = True
 
     def _leave_at_once(self) -> None:
+        if self._draining is not None:
+            self._draining.cancel()  # or it would see its requests cut off and report that they have ended
         self._server.should_exit = True
         self._server.force_exit = True
 
