@@ -63,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
         return EXIT_BROKEN_PIPE
     except OSError as error:  # standard output on a full disk, say; what a user can put right never needs a traceback
         _abandon_stdout()
-        return _refuse(f"{error.filename or 'the output'}: {error.strerror or error}")
+        return _refuse(f"the system refused: {error}")
     except SystemExit as stop:  # argparse's way out of --help and of wrong usage
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE if stop.code else 0
     return code

@@ -6,14 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from specbench.dialects import DeathCause, LineKind
-
-
-class Event(NamedTuple):
-    """What a message is, without its prefixes."""
-
-    kind: LineKind
-    name: str
-    value: dict[str, Any]
+from specbench.dialects.messages import Event
 
 
 class Shape(NamedTuple):

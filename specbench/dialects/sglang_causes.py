@@ -1,10 +1,8 @@
 """Messages that name why an SGLang server died, each with its code, its sentence and what to do."""
 
 import re
-from typing import NamedTuple
 
-EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Timeout|Exit)\b(?::|$)")
-"""The last line of a traceback."""
+from specbench.dialects.messages import EXCEPTION, WIDTH_MISMATCH, cause
 
 FAULT = re.compile(
     EXCEPTION.pattern
@@ -15,83 +13,61 @@ FAULT = re.compile(
 """Beginnings of lines that report a fault; only they are searched for a cause, so that no warning and no flag is one."""
 
 
-class Cause(NamedTuple):
-    """A message and what it means. Groups of the pattern become values."""
-
-    code: str
-    pattern: re.Pattern[str]
-    order: int
-    """0: a cause. 1: often a consequence of another rank's death. 2: only a consequence."""
-    sentence: str
-    advice: str = ""
-
-
-def _cause(code: str, pattern: str, sentence: str, advice: str = "", order: int = 0) -> Cause:
-    return Cause(code, re.compile(pattern), order, sentence, advice)
-
-
 MEMORY_ADVICE = "lower --mem-fraction-static, or free the GPU"
 CAUSES = (
-    _cause(
+    cause(
         "gpu_memory_not_free",
         r"memory capacity is unbalanced(?:.*?pre_model_load_memory=(?P<free_gb>[\d.]+))?"
         r"(?:.*?local_gpu_memory=(?P<here_gb>[\d.]+))?",
         "another process holds memory on one of the GPUs",
         "free the GPUs (nvidia-smi shows who holds them), or choose others",
     ),
-    _cause(
+    cause(
         "out_of_memory",
         r"OutOfMemoryError|CUDA out of memory|CUDA error: out of memory|HIP out of memory",
         "the GPU ran out of memory",
         MEMORY_ADVICE,
     ),
-    _cause(
+    cause(
         "negative_token_budget",
         r"Not enough memory\. Please try to increase --mem-fraction-static"
         r"(?:\..*?mem_fraction_static=(?P<mem_fraction_static>[\d.]+))?",
         "after the weights no memory is left for the KV cache",
         "raise --mem-fraction-static, or spread the model over more GPUs (--tp-size)",
     ),
-    _cause(
+    cause(
         "negative_token_budget",
         r"negative dimension (?P<tokens>-\d+)",
         "after the weights no memory is left for the KV cache: its size came out negative",
         "raise --mem-fraction-static, or spread the model over more GPUs (--tp-size)",
     ),
-    _cause(
+    cause(
         "kv_cache_dtype_mismatch",
         r"source and destination dtypes match, got (?P<destination_dtype>\w+) for the destination and "
         r"(?P<source_dtype>\w+) for the source",
         "the drafter writes another number format than its KV cache holds",
         "set --kv-cache-dtype auto, or give target and drafter the same --dtype",
     ),
-    _cause(
+    cause(
         "kv_cache_dtype_mismatch",
         r"[Qq]uery(?: and|, ) ?key.*(?:same|match).*dtype|[Qq]uery,? (?:and )?key.*dtype|dtype of (?:q|query).*(?:k|key)",
         "query and key differ in their number format",
         "set --kv-cache-dtype auto, or give target and drafter the same --dtype",
     ),
-    _cause(
+    cause(
         "kv_cache_dtype_mismatch",
         r"(?i)(?:kv[_ -]?cache|fp8|float8)[^:]*dtype[^:]*(?:mismatch|match|unsupported|not supported|expected)",
         "the KV cache's number format does not suit this attention backend or drafter",
         "set --kv-cache-dtype auto, or another --attention-backend",
     ),
-    _cause(
-        "aux_layer_width_mismatch",
-        r"mat1 and mat2 shapes cannot be multiplied "
-        r"\((?P<rows>\d+)x(?P<width>\d+) and (?P<expected_width>\d+)x(?P<out_width>\d+)\)",
-        "the drafter's first layer takes another width than the target hands over",
-        "the drafter was trained for another target or another count of auxiliary layers; compare its config.json "
-        "(target_hidden_size, eagle_aux_hidden_state_layer_ids) with the target's",
-    ),
-    _cause(
+    WIDTH_MISMATCH,
+    cause(
         "target_has_no_draft_hooks",
         r"Model (?P<model>\w+) does not implement (?P<attribute>set_eagle3_layers_to_capture)",
         "this SGLang version can't hand the target's hidden states to an EAGLE-3 drafter",
         "use a newer SGLang, or a drafter of another kind",
     ),
-    _cause(
+    cause(
         "target_has_no_draft_hooks",
         r"'(?P<model>\w+)' object has no attribute "
         r"'(?P<attribute>set_eagle3_layers_to_capture|get_embed_and_head|set_embed_and_head|get_embed|capture_aux_hidden_states"
@@ -99,18 +75,18 @@ CAUSES = (
         "this SGLang version can't couple a drafter to the target's model class",
         "use a newer SGLang, or a drafter of another kind",
     ),
-    _cause(
+    cause(
         "draft_path_missing",
         r"requires setting --speculative-draft-model-path",
         "the drafter's path is not given",
         "add --speculative-draft-model-path",
     ),
-    _cause(
+    cause(
         "no_such_attribute",
         r"AttributeError: '(?P<model>\w+)' object has no attribute '(?P<attribute>\w+)'",
         "a model class lacks what this SGLang version asks of it",
     ),
-    _cause(
+    cause(
         "path_missing",
         r"(?:OSError|HFValidationError|.*RepositoryNotFoundError|FileNotFoundError|ValueError|EntryNotFoundError).*?"
         r"(?:(?P<path>\S+) is not a local folder and is not a valid model identifier"
@@ -120,65 +96,65 @@ CAUSES = (
         "a model's folder or repository does not exist",
         "check the paths of the model and of the drafter",
     ),
-    _cause(
+    cause(
         "unknown_speculative_algorithm",
         r"Unknown speculative algorithm name:? *(?P<algorithm>\S+)?",
         "this SGLang version does not know the speculative algorithm",
     ),
-    _cause(
+    cause(
         "bad_flag",
         r"(?:\S+: )?error: (?P<complaint>(?:unrecognized arguments|argument |ambiguous option|the following arguments).*)",
         "the server does not take one of its flags",
         "flags differ between SGLang versions; check `args` of the variant",
     ),
-    _cause(
+    cause(
         "draft_context_too_short",
         r"context[_ ]length.*(?:greater|longer|exceeds).*(?:derived|max_position_embeddings|model)",
         "the drafter's context is shorter than the server's",
         "set SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 or lower --context-length",
     ),
-    _cause(
+    cause(
         "topk_unsupported_by_backend",
         r"speculative_eagle_topk.* > 1|only supports topk = 1",
         "the attention backend does not take more than one branch a draft step",
         "set --speculative-eagle-topk 1, or another --attention-backend",
     ),
-    _cause(
+    cause(
         "package_missing",
         r"(?:ModuleNotFoundError|ImportError): No module named '(?P<module>[\w.]+)'",
         "a package is missing",
     ),
-    _cause(
+    cause(
         "port_in_use",
         r"\[Errno 98\].*?(?:address \('(?P<host>[^']*)', (?P<port>\d+)\).*)?$|[Pp]ort (?P<other_port>\d+) is already in use"
         r"|EADDRINUSE|[Aa]ddress already in use",
         "its port is held by another process",
         "choose another --port (or --nccl-port), or end the process that holds it",
     ),
-    _cause(
+    cause(
         "graph_capture_failed",
         r"Capture .*graph failed",
         "capturing CUDA graphs failed",
         "run once with CUDA graphs off to see whether the rest works",
     ),
-    _cause("illegal_memory_access", r"illegal memory access", "a GPU kernel touched memory that is not its own"),
-    _cause(
+    cause("illegal_memory_access", r"illegal memory access", "a GPU kernel touched memory that is not its own"),
+    cause(
         "nccl_error",
         r"NCCL error|nccl\w+Error|DistBackendError|DistNetworkError|DistStoreError",
         "the GPUs could not talk to each other (NCCL)",
         "look at the first rank that failed; NCCL_DEBUG=INFO tells more",
         1,
     ),
-    _cause(
+    cause(
         "watchdog_timeout",
         r"[Ww]atchdog timeout \([\w.]*watchdog_timeout=(?P<timeout_s>[\d.]+)",
         "a forward pass hung",
         "",
         1,
     ),
-    _cause("warmup_failed", r"Initialization failed\. warmup error", "the server's own warm-up request failed", "", 1),
-    _cause("health_check_failed", r"Health check failed\.", "the server stopped answering its own health check", "", 1),
-    _cause(
+    cause("warmup_failed", r"Initialization failed\. warmup error", "the server's own warm-up request failed", "", 1),
+    cause("health_check_failed", r"Health check failed\.", "the server stopped answering its own health check", "", 1),
+    cause(
         "subprocess_crashed",
         r"Subprocess (?P<process>\S+) \(pid=(?P<pid>\d+)\) crashed with exit code (?P<exit_code>-?\d+)",
         "one of the server's processes was ended from outside or crashed",

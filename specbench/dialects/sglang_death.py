@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from specbench.dialects import DeathCause
 from specbench.dialects.lines import strip
+from specbench.dialects.messages import EXCEPTION, Cause
 from specbench.dialects.sglang_args import argument_facts, launch_facts
-from specbench.dialects.sglang_causes import CAUSES, EXCEPTION, FAULT, Cause
+from specbench.dialects.sglang_causes import CAUSES, FAULT
 from specbench.dialects.sglang_events import event, server_args
 from specbench.dialects.sglang_log import ECHO
 from specbench.dialects.sglang_version import graph_max_bs_flag

@@ -4,18 +4,11 @@ import re
 from typing import NamedTuple
 
 from specbench.dialects import LineKind
-from specbench.dialects.sglang_causes import EXCEPTION, cause_code
+from specbench.dialects.messages import EXCEPTION, Event
+from specbench.dialects.sglang_causes import cause_code
 
 Scalar = float | int | str | bool
 NUMBER = r"-?\d{1,15}(?:\.\d{1,15})?"
-
-
-class Event(NamedTuple):
-    """What a message is, without its prefixes."""
-
-    kind: LineKind
-    name: str
-    value: dict[str, Scalar]
 
 
 class Shape(NamedTuple):

@@ -1,50 +1,35 @@
 """Messages that name why a vLLM server died, each with its code, its sentence and what to do."""
 
 import re
-from typing import NamedTuple
+
+from specbench.dialects.messages import WIDTH_MISMATCH, cause
 
 FAULT = re.compile(r"\bERROR\b|^(?:\([^)]*\) )?[A-Za-z_][\w.]*(?:Error|Exception)\b(?::|$)|error: |\[Errno|CUDA error|NCCL")
 """Lines that report a fault; only they are searched for a cause."""
-EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Timeout|Exit)\b(?::|$)")
-
-
-class Cause(NamedTuple):
-    """A message and what it means. Groups of the pattern become values."""
-
-    code: str
-    pattern: re.Pattern[str]
-    sentence: str
-    advice: str
-    order: int
-    """0: a cause. 1: often a consequence."""
-
-
-def _cause(code: str, pattern: str, sentence: str, advice: str = "", order: int = 0) -> Cause:
-    return Cause(code, re.compile(pattern), sentence, advice, order)
 
 
 GIB = r"(\d{1,9}(?:\.\d{1,9})?)"
 CAUSES = (
-    _cause(
+    cause(
         "gpu_memory_not_free",
         r"Free memory on device(?: \S+)? \((?P<free_gib>[\d.]+)/(?P<total_gib>[\d.]+) GiB\) on startup is less than desired "
         r"GPU memory utilization \((?P<utilization_ratio>[\d.]+), (?P<wanted_gib>[\d.]+) GiB\)",
         "the GPU has less free memory than --gpu-memory-utilization asks for: another process holds it",
         "free the GPU (nvidia-smi shows who holds it), choose another one, or lower --gpu-memory-utilization",
     ),
-    _cause(
+    cause(
         "out_of_memory_graph_capture",
         r"CUDA out of memory occurred when warming up|out of memory.*(?:captur|cuda ?graph)",
         "the GPU ran out of memory while warming up or capturing CUDA graphs",
         "lower --max-num-seqs or --gpu-memory-utilization, or capture fewer graph sizes",
     ),
-    _cause(
+    cause(
         "out_of_memory",
         r"OutOfMemoryError|CUDA out of memory|CUDA error: out of memory|HIP out of memory",
         "the GPU ran out of memory",
         "lower --gpu-memory-utilization or --max-num-seqs, or spread the model over more GPUs (--tensor-parallel-size)",
     ),
-    _cause(
+    cause(
         "negative_token_budget",
         r"No available memory for the cache blocks"
         r"|maximum number of tokens that can be stored in KV cache"
@@ -53,15 +38,8 @@ CAUSES = (
         "after the weights too little memory is left for the KV cache",
         "raise --gpu-memory-utilization, lower --max-model-len, or spread the model over more GPUs (--tensor-parallel-size)",
     ),
-    _cause(
-        "aux_layer_width_mismatch",
-        r"mat1 and mat2 shapes cannot be multiplied "
-        r"\((?P<rows>\d+)x(?P<width>\d+) and (?P<expected_width>\d+)x(?P<out_width>\d+)\)",
-        "the drafter's first layer takes another width than the target hands over",
-        "the drafter was trained for another target or another count of auxiliary layers; compare its config.json "
-        "(target_hidden_size, eagle_aux_hidden_state_layer_ids) with the target's",
-    ),
-    _cause(
+    WIDTH_MISMATCH,
+    cause(
         "target_has_no_draft_hooks",
         r"Model does not support EAGLE-?3 interface|(?:eagle3|Eagle3|EAGLE-?3) is (?:only|not) supported"
         r"|'(?P<model>\w+)' object has no attribute '(?P<attribute>set_aux_hidden_state_layers"
@@ -69,14 +47,14 @@ CAUSES = (
         "this vLLM version can't hand the target's hidden states to an EAGLE-3 drafter",
         "use a newer vLLM, or a drafter of another kind",
     ),
-    _cause(
+    cause(
         "draft_path_missing",
         r"(?:num_speculative_tokens was provided.*|draft_model|speculative.{0,40})"
         r"(?:without|requires?|must).{0,40}model",
         "the drafter's path is not given",
         'add "model" to --speculative-config (in a suite: `drafter`)',
     ),
-    _cause(
+    cause(
         "path_missing",
         r"(?P<path>[^\s':]+)'? is not a local folder and is not a valid model identifier"
         r"|No such file or directory: '(?P<file>[^']+)'|Repo id must .*?: '(?P<repository>[^']+)'"
@@ -84,38 +62,38 @@ CAUSES = (
         "a model's folder or repository does not exist",
         "check the paths of the model and of the drafter",
     ),
-    _cause(
+    cause(
         "vocab_mismatch",
         r"Target and draft model should have the same vocabulary size|vocab(?:ulary)?_?size.{0,60}(?:mismatch|differ|same)",
         "target and drafter have different vocabularies",
         "use a drafter that was made for this target's tokenizer",
     ),
-    _cause(
+    cause(
         "kv_cache_dtype_mismatch",
         r"(?i)kv[_ -]?cache[^:]{0,60}dtype[^:]{0,60}(?:mismatch|unsupported|not supported)"
         r"|source and destination dtypes match, got (?P<destination_dtype>\w+)",
         "the KV cache's number format does not suit this attention backend or drafter",
         "set --kv-cache-dtype auto, or another attention backend",
     ),
-    _cause(
+    cause(
         "bad_flag",
         r"error: (?P<complaint>(?:unrecognized arguments|argument |ambiguous option|the following arguments).*)",
         "the server does not take one of its flags",
         "flags differ between vLLM versions; check `args` of the variant",
     ),
-    _cause(
+    cause(
         "package_missing",
         r"(?:ModuleNotFoundError|ImportError): No module named '(?P<module>[\w.]+)'",
         "a package is missing",
     ),
-    _cause(
+    cause(
         "port_in_use",
         r"\[Errno 98\]|[Aa]ddress already in use|EADDRINUSE|[Pp]ort (?P<port>\d+) is already in use",
         "its port is held by another process",
         "choose another --port, or end the process that holds it",
     ),
-    _cause("illegal_memory_access", r"illegal memory access", "a GPU kernel touched memory that is not its own"),
-    _cause(
+    cause("illegal_memory_access", r"illegal memory access", "a GPU kernel touched memory that is not its own"),
+    cause(
         "nccl_error",
         r"NCCL error|nccl\w+Error|DistBackendError|DistNetworkError|DistStoreError",
         "the GPUs could not talk to each other (NCCL)",

@@ -6,7 +6,8 @@ from pathlib import PurePath
 from typing import Any
 
 from specbench.dialects import DeathCause
-from specbench.dialects.vllm_causes import CAUSES, CONSEQUENCE, EXCEPTION, Cause, is_fault
+from specbench.dialects.messages import EXCEPTION, Cause
+from specbench.dialects.vllm_causes import CAUSES, CONSEQUENCE, is_fault
 from specbench.dialects.vllm_events import event
 from specbench.dialects.vllm_log import strip
 

@@ -4,14 +4,7 @@ import re
 from typing import Any, NamedTuple
 
 from specbench.dialects import LineKind
-
-
-class Event(NamedTuple):
-    """What a message is, without its prefixes."""
-
-    kind: LineKind
-    name: str
-    value: dict[str, Any]
+from specbench.dialects.messages import Event
 
 
 class Shape(NamedTuple):
