@@ -1,6 +1,7 @@
 """One streaming request. What arrives is stamped and kept by the transport; it is decoded when the request has ended."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -9,11 +10,20 @@ import msgspec
 
 from specbench import clock
 from specbench.dialects import HttpRequest
-from specbench.execution.transport import WHOLE_BODY, Arrivals, FastTransport, raise_file_limit, request_extensions
+from specbench.execution.transport import (
+    WHOLE_BODY,
+    Arrivals,
+    FastTransport,
+    Prepared,
+    raise_file_limit,
+    request_extensions,
+)
 from specbench.units import Second
 
 CONNECT_TIMEOUT_S: Final = 30.0
 ERROR_BODY_BYTES: Final = 64 * 1024
+Outgoing = Prepared | httpx.Request
+"""Ready to be sent: by our transport, or by another of httpx."""
 SPARE_FILES: Final = 256
 """Open files that the process needs beside its connections."""
 PREOPEN_TIMEOUT_S: Final = 5.0
@@ -47,6 +57,21 @@ class LoadClient(httpx.AsyncClient):
             headers={"Accept-Encoding": "identity", "User-Agent": "specbench"},
         )
 
+        self._empty_posts: dict[tuple[str, Second], Prepared] = {}
+
+    def request_of(self, path: str, body: bytes, timeout_s: Second) -> httpx.Request:
+        """As httpx builds it, with our limits. Raises httpx.InvalidURL."""
+        limits = request_extensions(total_s=timeout_s, wake_bytes=WHOLE_BODY)
+        headers = {"Content-Type": "application/json"}
+        return self.build_request("POST", path, content=body, headers=headers, extensions=limits)
+
+    def empty_post(self, path: str, timeout_s: Second) -> Prepared:
+        """All that the requests to one path have in common: made once, for httpx's way to a request costs 100 µs."""
+        key = (path, timeout_s)
+        if key not in self._empty_posts:
+            self._empty_posts[key] = Prepared.of(self.request_of(path, b"", timeout_s))
+        return self._empty_posts[key]
+
     async def preopen(self, count: int) -> None:
         """Opens connections ahead of the load, so that no request waits for its handshake."""
         raise_file_limit(count + SPARE_FILES)
@@ -60,47 +85,66 @@ def open_client(base_url: str, transport: httpx.AsyncBaseTransport | None = None
     return LoadClient(base_url, transport)
 
 
-def prepare(client: httpx.AsyncClient, request: HttpRequest, timeout_s: Second) -> httpx.Request:
-    """The request as it will be sent: what can be done before it is due. Raises httpx.InvalidURL."""
-    limits = request_extensions(total_s=timeout_s, wake_bytes=WHOLE_BODY)
-    body, headers = msgspec.json.encode(request.body), {"Content-Type": "application/json"}
-    return client.build_request("POST", request.path, content=body, headers=headers, extensions=limits)
+def prepare(client: LoadClient, request: HttpRequest, timeout_s: Second) -> Outgoing:
+    """The request as it will be sent: what can be done before it is due. Raises httpx.InvalidURL and its like."""
+    body = msgspec.json.encode(request.body)
+    if not isinstance(client.wire, FastTransport):
+        return client.request_of(request.path, body, timeout_s)
+    return client.empty_post(request.path, timeout_s).with_body(body)
 
 
-async def exchange(client: LoadClient, request: httpx.Request) -> Exchange:
+async def exchange(client: LoadClient, request: Outgoing) -> Exchange:
     """Sends and receives. Never raises: trouble is a sentence in `error`, a stopped load is `cancelled`."""
     seen = Exchange(sent_s=clock.now_s())
     try:
-        await _receive(client.wire, request, seen)
+        if isinstance(client.wire, FastTransport) and isinstance(request, Prepared):
+            await _receive(client.wire, request, seen)
+        elif isinstance(request, httpx.Request):
+            await _receive_by_httpx(client.wire, request, seen)
     except asyncio.CancelledError:
         seen.error, seen.cancelled = "stopped before the answer ended", True
     except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError, RuntimeError) as error:
-        seen.error = transport_sentence(error, request)
+        seen.error = transport_sentence(error, _total_s(request))
     arrivals = seen.arrivals
     ended_well = seen.error is None and arrivals is not None and len(arrivals.stamps_s) > 0
     seen.done_s = arrivals.stamps_s[-1] if ended_well else clock.now_s()
     return seen
 
 
-async def _receive(wire: httpx.AsyncBaseTransport, request: httpx.Request, seen: Exchange) -> None:
+def _total_s(request: Outgoing) -> Second:
+    if isinstance(request, Prepared):
+        return request.limits.total_s
+    total_s: Second = request.extensions["specbench"]["total_s"]
+    return total_s
+
+
+async def _receive(wire: FastTransport, request: Prepared, seen: Exchange) -> None:
+    """The load's way: one wake-up an answer, no object of httpx."""
+    going = await wire.start(request)
+    seen.arrivals, seen.sent_s = going.arrivals, going.arrivals.sent_s
+    try:
+        seen.body = await going.whole()
+    except BaseException:
+        seen.body = going.abandon()
+        raise
+    finally:
+        seen.status_code = going.status_code or None
+    seen.error = answer_sentence(going.status_code, {name.lower(): value for name, value in going.headers}, seen.body)
+
+
+async def _receive_by_httpx(wire: httpx.AsyncBaseTransport, request: httpx.Request, seen: Exchange) -> None:
+    """Through any transport of httpx: its blocks are stamped here."""
     response = await wire.handle_async_request(request)
-    seen.status_code = response.status_code
-    arrivals = response.extensions.get("arrivals")
-    seen.arrivals = arrivals or Arrivals()
-    seen.sent_s = arrivals.sent_s if arrivals else seen.sent_s
+    seen.status_code, seen.arrivals = response.status_code, Arrivals()
     blocks: list[bytes] = []
     try:
         async for block in response.aiter_raw():
             blocks.append(block)
-            if arrivals is None:
-                _stamp(seen.arrivals, len(block))
-    except asyncio.CancelledError:
-        blocks.append(response.extensions["abandon"]() if arrivals else b"")
-        raise
+            _stamp(seen.arrivals, len(block))
     finally:
         seen.body = b"".join(blocks)
         await response.aclose()
-    seen.error = answer_sentence(response, seen.body)
+    seen.error = answer_sentence(response.status_code, {k.lower(): v for k, v in response.headers.raw}, seen.body)
 
 
 def _stamp(arrivals: Arrivals, length_bytes: int) -> None:
@@ -110,23 +154,22 @@ def _stamp(arrivals: Arrivals, length_bytes: int) -> None:
     arrivals.offsets.append((arrivals.offsets[-1] if arrivals.offsets else 0) + length_bytes)
 
 
-def answer_sentence(response: httpx.Response, body: bytes) -> str | None:
-    """What is wrong with an answer as a whole; None when it is a stream to be read."""
-    if response.status_code != 200:
-        wait = " ".join(response.headers.get("retry-after", "").split())[:60]
+def answer_sentence(status_code: int, headers: Mapping[bytes, bytes], body: bytes) -> str | None:
+    """What is wrong with an answer as a whole; None when it is a stream to be read. Names of headers in small letters."""
+    if status_code != 200:
+        wait = " ".join(headers.get(b"retry-after", b"").decode("latin-1").split())[:60]
         asked = f"; it asks to retry after {wait}{' s' if wait.isdigit() else ''}" if wait else ""
-        return f"HTTP {response.status_code}: {error_sentence(body[:ERROR_BODY_BYTES])}{asked}"
-    coding = response.headers.get("content-encoding", "identity").strip().lower()
+        return f"HTTP {status_code}: {error_sentence(body[:ERROR_BODY_BYTES])}{asked}"
+    coding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
     return None if coding == "identity" else f"the answer is compressed ({coding[:40]}) although the request forbids it"
 
 
-def transport_sentence(error: Exception, request: httpx.Request) -> str:
+def transport_sentence(error: Exception, total_s: Second) -> str:
     """What became of a connection."""
     if isinstance(error, httpx.ConnectTimeout):
-        limit_s = min(CONNECT_TIMEOUT_S, request.extensions["specbench"]["total_s"])
-        return f"no connection within {limit_s:g} s"
+        return f"no connection within {min(CONNECT_TIMEOUT_S, total_s):g} s"
     if isinstance(error, httpx.TimeoutException):
-        return f"no end of the answer after {request.extensions['specbench']['total_s']:g} s"
+        return f"no end of the answer after {total_s:g} s"
     if isinstance(error, httpx.ConnectError):
         return f"no connection: {error}"
     if isinstance(error, httpx.UnsupportedProtocol | httpx.InvalidURL):

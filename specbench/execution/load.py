@@ -5,7 +5,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-import httpx
 from asyncio_throttle.throttler import Throttler
 from msgspec import Struct, structs
 
@@ -14,7 +13,7 @@ from specbench.datasets import Prompt
 from specbench.dialects import Message
 from specbench.engines import Engine
 from specbench.execution.answers import Decoding, record_of
-from specbench.execution.client import Exchange, LoadClient, exchange, prepare
+from specbench.execution.client import Exchange, LoadClient, Outgoing, exchange, prepare
 from specbench.records import RequestRecord, TokenSource
 from specbench.suite import Workload
 from specbench.units import Second
@@ -79,7 +78,7 @@ class Conversation(Struct, kw_only=True):
 
     prompt: Prompt
     messages: list[Message]
-    request: httpx.Request
+    request: Outgoing
 
 
 class Pending(Struct, eq=False, kw_only=True):
@@ -170,7 +169,7 @@ class Load:
         conversation.messages += [Message(role="assistant", content=answer), Message(role="user", content=question)]
         conversation.request = self._prepared(level, conversation.messages)
 
-    def _prepared(self, level: Level, messages: Sequence[Message]) -> httpx.Request:
+    def _prepared(self, level: Level, messages: Sequence[Message]) -> Outgoing:
         target, workload = self._target, level.workload
         request = target.engine.request(messages, workload, target.served_model, target.version)
         return prepare(target.client, request, workload.timeout_s)

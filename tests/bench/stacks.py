@@ -15,7 +15,9 @@ import httptools
 import httpx
 import msgspec
 
-from specbench.execution.transport import EventStream, FastTransport, request_extensions
+from specbench.dialects import HttpRequest
+from specbench.execution.client import LoadClient, exchange, prepare
+from specbench.execution.transport import EventSplitter, EventStream, FastTransport, request_extensions
 
 HEADERS: Final = {"content-type": "application/json", "accept-encoding": "identity"}
 EXTENSIONS: Final = request_extensions(wake_bytes=65536)
@@ -27,10 +29,13 @@ class Target:
 
     def __init__(self, port: int, tokens: int) -> None:
         self.port = port
-        self.url = f"http://127.0.0.1:{port}/v1/chat/completions"
+        self.base_url = f"http://127.0.0.1:{port}"
+        self.path = "/v1/chat/completions"
+        self.url = self.base_url + self.path
         message = {"role": "user", "content": "hello " * 64}
         body = {"model": "mock", "stream": True, "max_tokens": tokens, "stream_options": {"include_usage": True}}
-        self.body = json.dumps(body | {"messages": [message]}).encode()
+        self.value = body | {"messages": [message]}
+        self.body = json.dumps(self.value).encode()
 
 
 class Sample:
@@ -74,19 +79,18 @@ class Splitter:
 
 
 async def specbench(target: Target, streams: int, kernel_stamps: bool = True) -> tuple[Send, Close]:
-    """As the load driver calls it: requests go to the transport, without the client's redirects, cookies and auth."""
-    transport = FastTransport(kernel_stamps=kernel_stamps)
-    await transport.preopen(target.url, streams)
-    url, headers = httpx.URL(target.url), httpx.Headers({**HEADERS, "host": f"127.0.0.1:{target.port}"})
+    """As the load driver calls it: the request is encoded, the answer is read whole and decoded afterwards."""
+    client = LoadClient(target.base_url, FastTransport(kernel_stamps=kernel_stamps))
+    await client.preopen(streams)
 
     async def send(sample: Sample) -> None:
-        request = httpx.Request("POST", url, headers=headers, content=target.body, extensions=EXTENSIONS)
-        response = await transport.handle_async_request(request)
-        async for events in EventStream(response):
-            for event in events:
-                sample.event(event.data, event.at_s)
+        seen = await exchange(client, prepare(client, HttpRequest(path=target.path, body=target.value), 600.0))
+        if seen.error:
+            raise RuntimeError(seen.error)
+        for event in EventSplitter(seen.arrivals).feed(seen.body):
+            sample.event(event.data, event.at_s)
 
-    return send, transport.aclose
+    return send, client.aclose
 
 
 async def specbench_loop_stamps(target: Target, streams: int) -> tuple[Send, Close]:
@@ -135,7 +139,7 @@ class FloorProtocol(asyncio.Protocol):
 async def floor(target: Target, streams: int) -> tuple[Send, Close]:
     loop = asyncio.get_running_loop()
     idle = [(await loop.create_connection(FloorProtocol, "127.0.0.1", target.port))[1] for _ in range(streams)]
-    path = httpx.URL(target.url).path
+    path = target.path
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(target.body)}\r\n\r\n".encode()
 
     async def send(sample: Sample) -> None:

@@ -8,8 +8,8 @@
         async for events in EventStream(response):
             ...
 
-`links` reads sockets and stamps; `exchange` is one request on one connection; `pool` keeps connections; `wire` encodes;
-`sse` splits the body into events and gives each its arrival; `fast` is the transport that httpx calls.
+`hub` waits for sockets; `links` reads and stamps; `exchange` is one request on one connection; `pool` keeps connections;
+`wire` encodes; `sse` splits the body into events and gives each its arrival; `fast` is the transport that httpx calls.
 """
 
 from specbench.execution.transport.arrivals import Arrivals, StampClock
@@ -17,7 +17,7 @@ from specbench.execution.transport.fast import FastTransport, proxy_note
 from specbench.execution.transport.pool import raise_file_limit
 from specbench.execution.transport.reading import EventStream
 from specbench.execution.transport.sse import Event, EventSplitter
-from specbench.execution.transport.wire import WHOLE_BODY, request_extensions
+from specbench.execution.transport.wire import WHOLE_BODY, Prepared, request_extensions
 
 __all__ = [
     "WHOLE_BODY",
@@ -26,6 +26,7 @@ __all__ = [
     "EventSplitter",
     "EventStream",
     "FastTransport",
+    "Prepared",
     "StampClock",
     "proxy_note",
     "raise_file_limit",

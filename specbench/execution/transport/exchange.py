@@ -11,15 +11,14 @@ import httpx
 from specbench.clock import now_s
 from specbench.execution.transport.arrivals import Arrivals
 from specbench.execution.transport.connection import Link
-from specbench.execution.transport.wire import NEVER_S, Deadlines, Limits
+from specbench.execution.transport.wire import NEVER_S, Deadlines, Limits, framing
 from specbench.units import Second
 
 _MAX_HEAD_BYTES: Final = 256 << 10
 _HIGH_WATER_BYTES: Final = 1 << 20
 """Unconsumed body at which reading pauses: the server then feels the backpressure."""
 _TICK_S: Final = 1.0
-"""Longest time between two looks at a quiet connection, see `Link.probe`."""
-_BODILESS: Final = frozenset({204, 304})
+"""Longest time between two looks at the deadlines."""
 
 
 class Exchange:
@@ -32,7 +31,7 @@ class Exchange:
         *("arrivals", "complete", "headers", "on_body", "status_code"),
         *("_alert_bytes", "_blocks", "_deadline_s", "_defer", "_deferred", "_deferring", "_error", "_fed_blocks", "_feed"),
         *("_framed", "_head_done", "_keep_alive", "_last_s", "_limits", "_link", "_loop", "_mark", "_marks", "_parser"),
-        *("_paused", "_stamp", "_surplus", "_taken_bytes", "_timer", "_waiter", "_wire_bytes", "_without_body"),
+        *("_patient", "_paused", "_stamp", "_surplus", "_taken_bytes", "_timer", "_waiter", "_wire_bytes", "_without_body"),
     )
 
     def __init__(self, limits: Limits, method: str, deadline_s: Second) -> None:
@@ -58,7 +57,8 @@ class Exchange:
         self._taken_bytes = 0
         self._wire_bytes = 0
         """Bytes read since the consumer last took some, framing included."""
-        self._deferring = self._head_done = self._framed = self._keep_alive = self._surplus = self._paused = False
+        self._deferring = self._head_done = self._framed = self._keep_alive = self._surplus = False
+        self._paused = self._patient = False
         self._last_s: Second = 0.0
         self._alert_bytes = _HIGH_WATER_BYTES
         self._waiter: asyncio.Future[None] | None = None
@@ -137,11 +137,14 @@ class Exchange:
             return
         self.status_code = status_code
         self.arrivals.head_s = self._last_s
-        self._framed, self._deferring = self._framing()
+        self._framed, self._deferring = framing(status_code, self.headers, self._without_body)
         self._head_done = True
         if self._without_body:
             self._complete()
-        self._wake()
+        if self._patient:
+            self._alert_bytes = self._limits.max_body_bytes
+        else:
+            self._wake()
 
     def on_message_complete(self) -> None:
         if self._head_done and not self.complete:
@@ -167,6 +170,15 @@ class Exchange:
             raise self._error
         return b""
 
+    async def whole(self) -> bytes:
+        """The body, once it is complete: what waits is woken once. When this raises, `abandon` gives what had arrived."""
+        self._patient = True
+        while not self._over:
+            await self._wait(self._limits.max_body_bytes if self._head_done else _MAX_HEAD_BYTES)
+        if self._error is not None:
+            raise self._error
+        return self._drain()
+
     def abort(self) -> None:
         """Closes the connection unless the response is complete."""
         self.fail(httpx.ReadError("The response was abandoned."))
@@ -183,14 +195,6 @@ class Exchange:
     def _complete(self) -> None:
         self.complete = True
         self._keep_alive = self._parser.should_keep_alive()  # the parser forgets it after this callback
-
-    def _framing(self) -> tuple[bool, bool]:
-        """Whether the body's end can be told from its bytes, and whether it is chunked: then parsing can wait."""
-        if self.status_code in _BODILESS or self._without_body:
-            return True, False
-        names = {name.lower(): value.lower() for name, value in self.headers}
-        chunked = b"chunked" in names.get(b"transfer-encoding", b"")
-        return chunked or b"content-length" in names, chunked
 
     def _feed_now(self, data: bytes, at_s: Second) -> None:
         self._last_s = at_s
@@ -226,16 +230,25 @@ class Exchange:
         self._fed_blocks = self._wire_bytes = 0
         self._taken_bytes = ends[-1]
         if self._taken_bytes > self._limits.max_body_bytes:
-            self.fail(httpx.RemoteProtocolError(f"The response's body is longer than {self._limits.max_body_bytes} bytes."))
+            self.fail(self._too_long())
         elif self._paused and not self._over and self._link is not None:
             self._paused = False
             self._last_s = now_s()
             self._link.resume()
         return body
 
+    def _too_long(self) -> httpx.RemoteProtocolError:
+        return httpx.RemoteProtocolError(f"The response's body is longer than {self._limits.max_body_bytes} bytes.")
+
     def _alert(self) -> None:
         if not self._head_done and self._wire_bytes >= _MAX_HEAD_BYTES:
             self.fail(httpx.RemoteProtocolError(f"The response's head is longer than {_MAX_HEAD_BYTES} bytes."))
+        elif self._patient:
+            self.parse()
+            left_bytes = self._limits.max_body_bytes - sum(map(len, self._blocks))
+            self._alert_bytes = self._wire_bytes + left_bytes + 1
+            if left_bytes < 0:
+                self.fail(self._too_long())
         elif self._waiter is not None:
             self._wake()
         elif not self._paused and self._link is not None:
@@ -264,17 +277,13 @@ class Exchange:
                 link.resume()
             clean = self._keep_alive and self._framed and not self._surplus and not link.unsent_bytes()
             link.release(clean)
-        self._parser = self._feed = (
-            None  # they hold this object: without the cycle it goes at once, not at the next collection
-        )
+        self._parser = self._feed = None  # they hold this object: without the cycle it goes at once
         self._wake()
 
     # Deadlines: one timer that looks at the state and sets itself again, so that a read costs no timer.
 
     def _tick(self) -> None:
         now = now_s()
-        if self._link is not None and not self._paused and now - self._quiet_since_s() >= _TICK_S / 2:
-            self._link.probe()
         self.parse()
         overdue = None if self._over else self._deadlines().overdue(now, self._limits)
         if overdue is not None:

@@ -12,8 +12,8 @@ from specbench.execution.transport.arrivals import ClockBridge
 from specbench.execution.transport.connection import NothingSentError
 from specbench.execution.transport.exchange import Exchange
 from specbench.execution.transport.links import has_kernel_stamps
-from specbench.execution.transport.pool import AnyLink, Origin, Pool
-from specbench.execution.transport.wire import Limits, encode
+from specbench.execution.transport.pool import AnyLink, Pool
+from specbench.execution.transport.wire import Origin, Prepared
 from specbench.units import Second
 
 _PROXY_NAMES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -42,11 +42,9 @@ class FastTransport(httpx.AsyncBaseTransport):
         return self._pool.open_count
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        started = now_s()
-        limits = Limits.of(request.extensions)
-        origin = Origin.of(request.url)
-        message = await encode(request)
-        exchange = await self._start(origin, limits, request.method, message, started)
+        started_s = now_s()
+        await request.aread()
+        exchange = await self.start(Prepared.of(request), started_s)
         try:
             await exchange.head()
         except BaseException:
@@ -62,12 +60,17 @@ class FastTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         self._pool.close()
 
-    async def _start(self, origin: Origin, limits: Limits, method: str, message: bytes, started: Second) -> Exchange:
-        """Sends on a kept connection; on a new one if there is none, or if the kept one is dead before it took a byte."""
+    async def start(self, prepared: Prepared, started_s: Second | None = None) -> Exchange:
+        """Sends on a kept connection; on a new one if there is none, or if the kept one is dead before it took a byte.
+
+        The shortest way: the answer is then awaited with `Exchange.whole`. The total limit counts from `started_s`.
+        """
+        origin, method, message, limits = prepared
+        begun_s = now_s() if started_s is None else started_s
         kept: AnyLink | None = self._pool.take_idle(origin)
         for link in (kept, None) if kept is not None else (None,):
             used = link or await self._pool.connect(origin, min(limits.connect_s, limits.total_s))
-            exchange = Exchange(limits, method, started + limits.total_s)
+            exchange = Exchange(limits, method, begun_s + limits.total_s)
             try:
                 exchange.start(used, message)
             except NothingSentError as error:

@@ -14,8 +14,8 @@ from specbench.clock import now_s
 from specbench.execution.transport.arrivals import ClockBridge
 from specbench.execution.transport.connection import NothingSentError
 from specbench.execution.transport.exchange import Exchange
+from specbench.execution.transport.hub import Hub
 
-READ_BYTES: Final = 1 << 16
 _CONTROL_BYTES: Final = 64
 _SO_TIMESTAMPNS: Final = 35
 """The Linux constant, absent from Python's socket module; the same on the machines below."""
@@ -29,31 +29,29 @@ def has_kernel_stamps() -> bool:
 
 
 class SocketLink:
-    """A plain TCP connection read through recvmsg. The kernel stamps segments as they are queued, before the loop runs.
-
-    `buffer` is shared by the links of one event loop: it holds a read only until it is copied out, at its true length.
-    """
+    """A plain TCP connection read through recvmsg. The kernel stamps segments as they are queued, before the loop runs."""
 
     __slots__ = (
         *(
             "_bridge",
+            "_buffer",
             "_buffers",
             "_exchange",
+            "_hub",
             "_loop",
             "_on_release",
             "_receive",
             "_sock",
             "_steps_before",
-            "_unsent",
-            "alive",
         ),
+        *("_unsent", "alive"),
     )
 
     def __init__(
         self,
         sock: socket.socket,
         bridge: ClockBridge,
-        buffer: memoryview,
+        hub: Hub,
         on_release: Callable[["SocketLink", bool], None],
     ) -> None:
         sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
@@ -64,10 +62,12 @@ class SocketLink:
         self._exchange: Exchange | None = None
         self._unsent = memoryview(b"")
         self._steps_before = 0
-        self._buffers = [buffer]
+        self._hub = hub
+        self._buffers = hub.buffers
+        self._buffer = hub.buffers[0]
         self._receive = sock.recvmsg_into
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(sock, self._readable)
+        hub.add(sock.fileno(), self._readable)
 
     def attach(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -97,16 +97,12 @@ class SocketLink:
     def unsent_bytes(self) -> int:
         return len(self._unsent)
 
-    def probe(self) -> None:
-        # libuv stops polling a socket after a reset, even when there is data before the reset that nobody has read.
-        self._readable()
-
     def pause(self) -> None:
-        self._loop.remove_reader(self._sock)
+        self._hub.remove(self._sock.fileno())
 
     def resume(self) -> None:
         if self.alive:
-            self._loop.add_reader(self._sock, self._readable)
+            self._hub.add(self._sock.fileno(), self._readable)
 
     def release(self, reusable: bool) -> None:
         exchange, self._exchange = self._exchange, None
@@ -117,7 +113,7 @@ class SocketLink:
     def close(self) -> None:
         if self.alive:
             self.alive = False
-            self._loop.remove_reader(self._sock)
+            self._hub.remove(self._sock.fileno())
             self._loop.remove_writer(self._sock)
             self._sock.close()
         if self._exchange is not None:
@@ -139,7 +135,7 @@ class SocketLink:
         else:
             at_s = now_s()
             exchange.arrivals.loop_count += 1
-        return exchange.take(bytes(self._buffers[0][:count]), at_s)
+        return exchange.take(bytes(self._buffer[:count]), at_s)
 
     def _lost(self, error: OSError | None) -> None:
         exchange = self._exchange
@@ -207,9 +203,6 @@ class StreamLink(asyncio.Protocol):
 
     def unsent_bytes(self) -> int:
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
-
-    def probe(self) -> None:
-        """Nothing to do: asyncio's transports report every loss."""
 
     def pause(self) -> None:
         if self._transport is not None:

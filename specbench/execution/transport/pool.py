@@ -7,13 +7,15 @@ import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import httpx
 
 from specbench.clock import now_s
 from specbench.execution.transport.arrivals import ClockBridge
-from specbench.execution.transport.links import READ_BYTES, SocketLink, StreamLink
+from specbench.execution.transport.hub import Hub
+from specbench.execution.transport.links import SocketLink, StreamLink
+from specbench.execution.transport.wire import Origin
 from specbench.units import Second
 
 _KEPT_S: Final = 2.0
@@ -26,27 +28,13 @@ AnyLink = SocketLink | StreamLink
 Address = tuple[socket.AddressFamily, Any]
 
 
-class Origin(NamedTuple):
-    """Scheme, host and port: what a connection can be reused for."""
-
-    scheme: str
-    host: str
-    port: int
-
-    @classmethod
-    def of(cls, url: httpx.URL) -> "Origin":
-        if url.scheme not in ("http", "https"):
-            raise httpx.UnsupportedProtocol(f"The URL must begin with http:// or https://, not {str(url)!r}.")
-        return cls(url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80))
-
-
 class Pool:
     """Idle connections are a stack per origin; the one used last is lent first. There is no limit on their number."""
 
     def __init__(self, context: ssl.SSLContext | None, bridge: ClockBridge | None) -> None:
         self._context = context
         self._bridge = bridge
-        self._buffer = memoryview(bytearray(READ_BYTES))
+        self._hub: Hub | None = None
         self._idle: dict[Origin, list[tuple[AnyLink, Second]]] = {}
         """With the time since which each has waited."""
         self._origins: dict[AnyLink, Origin] = {}
@@ -106,10 +94,14 @@ class Pool:
         for link in list(self._origins):
             self._drop(link)
         self._idle.clear()
+        if self._hub is not None:
+            self._hub.close()
+            self._hub = None
 
     async def _open(self, origin: Origin) -> AnyLink:
         if self._bridge is not None and origin.scheme == "http":
-            return SocketLink(await self._open_socket(origin), self._bridge, self._buffer, self._released)
+            self._hub = self._hub or Hub()
+            return SocketLink(await self._open_socket(origin), self._bridge, self._hub, self._released)
         context = self._tls_context() if origin.scheme == "https" else None
         loop = asyncio.get_running_loop()
         _, link = await loop.create_connection(self._stream_link, origin.host, origin.port, ssl=context)

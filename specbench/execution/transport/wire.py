@@ -1,6 +1,6 @@
 """A request as bytes, and the limits it runs under."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import httpx
@@ -10,6 +10,8 @@ from specbench.units import Second
 WHOLE_BODY: Final = 1 << 62
 """As `wake_bytes`: wake the consumer once, when the body is complete."""
 _MAX_BODY_BYTES: Final = 256 << 20
+_EMPTY: Final = b"\r\nContent-Length: 0\r\n"
+_BODILESS: Final = frozenset({204, 304})
 NEVER_S: Final = float("inf")
 
 
@@ -36,6 +38,41 @@ class Limits(NamedTuple):
         return cls(**(given | extensions.get("specbench", {})))
 
 
+class Origin(NamedTuple):
+    """Scheme, host and port: what a connection can be reused for."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, url: httpx.URL) -> "Origin":
+        """Raises httpx.UnsupportedProtocol."""
+        if url.scheme not in ("http", "https"):
+            raise httpx.UnsupportedProtocol(f"The URL must begin with http:// or https://, not {str(url)!r}.")
+        return cls(url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80))
+
+
+class Prepared(NamedTuple):
+    """A request with all done that can be done before it is due."""
+
+    origin: Origin
+    method: str
+    message: bytes
+    """Head and body, as they will be sent."""
+    limits: Limits
+
+    @classmethod
+    def of(cls, request: httpx.Request) -> "Prepared":
+        """Of a request whose content has been read. Raises httpx.UnsupportedProtocol and httpx.LocalProtocolError."""
+        return cls(Origin.of(request.url), request.method, encode(request), Limits.of(request.extensions))
+
+    def with_body(self, body: bytes) -> "Prepared":
+        """The same request with a body, of one that was encoded without."""
+        head = self.message.replace(_EMPTY, b"\r\nContent-Length: %d\r\n" % len(body), 1)
+        return self._replace(message=head + body)
+
+
 class Deadlines(NamedTuple):
     """When the response must be complete, the request be sent, the body begin and go on. `NEVER_S`: no such limit now."""
 
@@ -57,6 +94,15 @@ class Deadlines(NamedTuple):
         return None
 
 
+def framing(status_code: int, headers: Sequence[tuple[bytes, bytes]], without_body: bool) -> tuple[bool, bool]:
+    """Whether a response's end can be told from its bytes, and whether it is chunked."""
+    if status_code in _BODILESS or without_body:
+        return True, False
+    names = {name.lower(): value.lower() for name, value in headers}
+    chunked = b"chunked" in names.get(b"transfer-encoding", b"")
+    return chunked or b"content-length" in names, chunked
+
+
 def request_extensions(
     *,
     first_byte_s: Second | None = None,
@@ -70,9 +116,9 @@ def request_extensions(
     return {"specbench": {**given, "wake_bytes": max(1, wake_bytes), "max_body_bytes": max_body_bytes}}
 
 
-async def encode(request: httpx.Request) -> bytes:
-    """Head and body. The body's bytes go out as given; a streamed body is read whole first and sent as one chunk."""
-    body = await request.aread()
+def encode(request: httpx.Request) -> bytes:
+    """Head and body. The body's bytes go out as given; one that was streamed is sent as one chunk."""
+    body = request.content
     if b"chunked" in request.headers.get("transfer-encoding", "").lower().encode():
         body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
     lines = [b"%b %b HTTP/1.1" % (request.method.encode("ascii"), request.url.raw_path)]

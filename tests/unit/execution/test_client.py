@@ -11,6 +11,7 @@ from specbench.dialects import ChunkFacts, HttpRequest
 from specbench.dialects.sglang_http import ChatReader
 from specbench.execution.answers import Decoding, chunk_counts, record_of
 from specbench.execution.client import Exchange, error_sentence, exchange, open_client, prepare
+from specbench.execution.transport import Prepared
 from specbench.execution.transport.links import has_kernel_stamps
 from specbench.records import RequestRecord
 
@@ -267,3 +268,20 @@ def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch
 )
 def test_counts_per_chunk(totals: tuple[int | None, ...], counts: tuple[int, ...]) -> None:
     assert chunk_counts([ChunkFacts(output_tokens=total) for total in totals]) == counts
+
+
+def test_a_request_made_from_the_shared_head_is_the_one_that_httpx_builds() -> None:
+    def parts(message: bytes) -> tuple[list[bytes], bytes]:
+        head, _, body = message.partition(b"\r\n\r\n")
+        return sorted(head.split(b"\r\n")), body
+
+    async def check(size: int) -> None:
+        async with open_client("http://127.0.0.1:1") as client:
+            made = prepare(client, HttpRequest(path="/v1/x", body={"n": size * "x"}), 5.0)
+            built = Prepared.of(client.request_of("/v1/x", b'{"n":"%b"}' % (size * b"x"), 5.0))
+            assert isinstance(made, Prepared)
+            assert parts(made.message) == parts(built.message)
+            assert made._replace(message=b"") == built._replace(message=b"")
+
+    for size in (0, 10, 1000):
+        asyncio.run(check(size))

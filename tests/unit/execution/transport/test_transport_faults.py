@@ -10,6 +10,7 @@ import pytest
 from specbench.execution.transport import (
     WHOLE_BODY,
     FastTransport,
+    Prepared,
     request_extensions,
 )
 from tests.unit.execution.transport.bed import CHUNKED, Drive, Meeting, answering, chunk, closing, read_request, reset
@@ -216,3 +217,35 @@ def test_a_body_longer_than_allowed_is_refused(drive: Drive, wake_bytes: int) ->
             await meeting.client.get(meeting.url, extensions=extensions)
 
     drive(endless, scenario)
+
+
+LONG_HEAD = b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 60_000
+
+
+@pytest.mark.parametrize(("answer", "words"), [(None, "body is longer than 100"), (LONG_HEAD, "head is longer than")])
+def test_an_answer_taken_whole_has_the_same_limits(drive: Drive, answer: bytes | None, words: str) -> None:
+    async def scenario(meeting: Meeting) -> None:
+        request = meeting.client.build_request("GET", meeting.url, extensions=request_extensions(max_body_bytes=100))
+        exchange = await meeting.transport.start(Prepared.of(request))
+        with pytest.raises(httpx.RemoteProtocolError, match=words):
+            await exchange.whole()
+
+    drive(endless if answer is None else answering(answer), scenario)
+
+
+def test_what_had_arrived_of_an_answer_taken_whole_is_not_lost(drive: Drive) -> None:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(CHUNKED + b"3\r\none\r\n")
+        await writer.drain()
+        await asyncio.sleep(0.05)
+        reset(writer)
+
+    async def scenario(meeting: Meeting) -> None:
+        exchange = await meeting.transport.start(Prepared.of(meeting.client.build_request("GET", meeting.url)))
+        with pytest.raises(httpx.ReadError):
+            await exchange.whole()
+        assert exchange.abandon() == b"one"
+        assert len(exchange.arrivals.stamps_s) == 1
+
+    drive(handler, scenario)
