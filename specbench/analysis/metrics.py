@@ -42,8 +42,8 @@ def quantile(values: Iterable[float], share: Ratio) -> float | None:
 
 
 def ttft_s(request: RequestRecord) -> Second | None:
-    """From due, so that a request held back by the harness is not flattered."""
-    return request.chunk_s[0] - request.due_s if request.chunk_s else None
+    """From due, so that a request held back by the harness is not flattered. None where the clock was set meanwhile."""
+    return request.chunk_s[0] - request.due_s if request.chunk_s and not request.stepped else None
 
 
 def tokens_per_chunk_known(request: RequestRecord) -> bool:
@@ -55,9 +55,9 @@ def tpot_s(request: RequestRecord) -> Second | None:
     """(last chunk − first chunk) / tokens after the first chunk.
 
     Where the server counts tokens only at the end, one token is assumed in the first chunk: it comes from the prefill,
-    which yields one. `tpot_source` marks every cell in which that was done.
+    which yields one. `tpot_source` marks every cell in which that was done. None where the clock was set meanwhile.
     """
-    if len(request.chunk_s) < 2:
+    if len(request.chunk_s) < 2 or request.stepped:
         return None
     if tokens_per_chunk_known(request):
         later_tokens = sum(request.chunk_tokens[1:])
@@ -86,8 +86,9 @@ def tpots_s(cell: Cell) -> list[Second]:
 
 
 def step_times_s(cell: Cell) -> list[Second]:
-    """Gaps between chunks, of all requests."""
-    return [after - before for request in cell.served for before, after in itertools.pairwise(request.chunk_s)]
+    """Gaps between chunks, of all requests whose clock can be trusted."""
+    trusted = [request for request in cell.served if not request.stepped]
+    return [after - before for request in trusted for before, after in itertools.pairwise(request.chunk_s)]
 
 
 def per_user_tps(cell: Cell) -> float | None:
@@ -173,7 +174,7 @@ METRICS: Final[dict[str, Metric]] = {
     metric.name: metric
     for metric in (
         _metric("output_tps", "tok/s", "higher", output_tps, "output tokens / time from first due to last done"),
-        _metric("steady_tps", "tok/s", "higher", steady_tps, "the same while the offered concurrency was held"),
+        _metric("steady_tps", "tok/s", "higher", steady_tps, "the same while the offered load was held"),
         _metric("per_user_tps", "tok/s", "higher", per_user_tps, "1 / TPOT p50"),
         _metric("accept_length", "tokens", "neither", accept_length, "1 + accepted draft tokens / verify steps, pooled"),
         _metric("accept_rate_ratio", "ratio", "neither", accept_rate_ratio, "(AL − 1) / K"),

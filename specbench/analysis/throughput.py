@@ -1,4 +1,4 @@
-"""Output tokens per second: over a whole level, and over the part of it in which the offered concurrency was held."""
+"""Output tokens per second: over a whole level, and over the part of it in which the offered load was held."""
 
 from collections.abc import Sequence
 
@@ -25,16 +25,29 @@ def output_tps(cell: Cell) -> PerSecond | None:
 
 
 def steady_tps(cell: Cell) -> PerSecond | None:
-    """Tokens / time inside the windows in which `concurrency` requests were in flight. None when they never were."""
+    """Tokens / time inside the windows in which the offered load was held. None when it never was, or when the clock
+    of one request can't be trusted."""
     tokens, held_s = 0.0, 0.0
-    if any(tokens_of(request) is None for request in cell.served):
+    if any(tokens_of(request) is None or request.stepped for request in cell.served):
         return None
     for load in _serving(cell):
-        window = held_window_s(load.requests, cell.concurrency) if cell.concurrency else None  # an open loop holds none
+        window = steady_window_s(load.requests, cell.concurrency)
         if window is not None:
             held_s += window[1] - window[0]
             tokens += sum(tokens_within(request, *window) for request in load.requests if request.error is None)
     return tokens / held_s if held_s > 0 else None
+
+
+def steady_window_s(requests: Sequence[RequestRecord], concurrency: int) -> tuple[Second, Second] | None:
+    """When the offered load was held: so many requests in flight, or in an open loop (concurrency 0) requests coming in."""
+    return held_window_s(requests, concurrency) if concurrency else offered_window_s(requests)
+
+
+def offered_window_s(requests: Sequence[RequestRecord]) -> tuple[Second, Second] | None:
+    """Of an open loop: from the first request's end, when the server is no longer empty, to the last one's due time."""
+    start_s = min((one.done_s for one in requests if one.error is None), default=float("inf"))
+    end_s = max((one.due_s for one in requests), default=0.0)
+    return (start_s, end_s) if end_s > start_s else None
 
 
 def held_window_s(requests: Sequence[RequestRecord], concurrency: int) -> tuple[Second, Second] | None:

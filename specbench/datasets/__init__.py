@@ -5,8 +5,8 @@ import hashlib
 import importlib
 import itertools
 import pkgutil
-import random
 from collections.abc import Iterator, Sequence
+from random import Random
 from typing import Protocol
 
 from msgspec import Struct, json
@@ -28,7 +28,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
 
 class Dataset(Protocol):
-    """A source of prompts."""
+    """A source of prompts. One that can tell where they came from has `source(workload)` too: words for run.json."""
 
     def prompts(self, workload: Workload, seed: int, count: int) -> tuple[Prompt, ...]:
         """`count` prompts, the same for the same seed, spread over the workload's categories; repeats only when
@@ -73,7 +73,7 @@ def digest(prompts: Sequence[Prompt]) -> str:
 
 def _shuffled(pile: list[Prompt], category: str, seed: int) -> list[Prompt]:
     """A category's order depends on the seed and on nothing else in the workload."""
-    random.Random(f"{seed}:{category}").shuffle(pile)
+    Random(f"{seed}:{category}").shuffle(pile)
     return pile
 
 

@@ -36,6 +36,7 @@ def chat_request(
     temperature: float,
     ignore_eos: bool,
     version: str | None,
+    thinking: bool | None = None,
 ) -> HttpRequest:
     """`/v1/chat/completions`, streaming, with every count that the version can give."""
     body: dict[str, Any] = {
@@ -48,6 +49,8 @@ def chat_request(
     }
     if ignore_eos:
         body["ignore_eos"] = True
+    if thinking is not None:  # Kimi's and DeepSeek's templates know the one name, Qwen's the other
+        body["chat_template_kwargs"] = {"thinking": thinking, "enable_thinking": thinking}
     parsed = parse(version)
     if parsed is None or parsed >= SPEC_DETAILS:  # an older one drops the unknown key
         body["return_spec_tokens_details"] = True
@@ -81,6 +84,7 @@ def workload_request(messages: Sequence[Message], workload: Workload, served_mod
         temperature=workload.temperature,
         ignore_eos=workload.ignore_eos,
         version=version,
+        thinking=workload.thinking,
     )
 
 

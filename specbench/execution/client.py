@@ -107,7 +107,7 @@ async def exchange(client: LoadClient, request: Outgoing) -> Exchange:
         seen.error = transport_sentence(error, _total_s(request))
     arrivals = seen.arrivals
     ended_well = seen.error is None and arrivals is not None and len(arrivals.stamps_s) > 0
-    seen.done_s = arrivals.stamps_s[-1] if ended_well else clock.now_s()
+    seen.done_s = arrivals.stamps_s[-1] if ended_well and not arrivals.stepped else clock.now_s()
     return seen
 
 

@@ -22,6 +22,7 @@ from specbench.execution.trial import LaunchRun
 from specbench.plan import REHEARSED_SERVERS, Plan, Trial
 from specbench.records import RunRecord, TrialRecord
 from specbench.store import RunWriter, create_run
+from specbench.suite import Workload
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -166,10 +167,16 @@ def run_record(bench: Bench) -> RunRecord:
         checked=bench.refused is not None,
         specbench_version=specbench.__version__,
         environment=environment(),
-        datasets={workload.name: _dataset_record(bench, workload.name, workload.dataset) for workload in suite.workloads},
+        datasets={workload.name: _dataset_record(bench, workload) for workload in suite.workloads},
     )
 
 
-def _dataset_record(bench: Bench, workload: str, dataset: str) -> dict[str, Any]:
-    prompts = bench.prompts[workload]
-    return {"dataset": dataset, "prompt_ids": [prompt.id for prompt in prompts], "sha256": datasets.digest(prompts)}
+def _dataset_record(bench: Bench, workload: Workload) -> dict[str, Any]:
+    prompts = bench.prompts[workload.name]
+    record = {
+        "dataset": workload.dataset,
+        "prompt_ids": [prompt.id for prompt in prompts],
+        "sha256": datasets.digest(prompts),
+    }
+    source = getattr(datasets.get(workload.dataset), "source", None)
+    return record | ({"source": source(workload)} if source else {})

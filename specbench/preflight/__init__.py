@@ -30,6 +30,7 @@ class Load(Struct, frozen=True, kw_only=True):
     fewest_steps_count: int | None = None
     """Decode steps of the smallest level, when every draft token is accepted."""
     ignore_eos: bool = False
+    random_prompts: bool = False
 
     @property
     def longest_tokens(self) -> int | None:

@@ -114,6 +114,7 @@ def _load(suite: Suite, variant: Variant) -> Load:
         max_output_tokens=max(one.max_output_tokens for one in suite.workloads),
         fewest_steps_count=_fewest_steps(suite, variant),
         ignore_eos=any(one.ignore_eos for one in suite.workloads),
+        random_prompts=any(one.dataset == "random" for one in suite.workloads),
     )
 
 

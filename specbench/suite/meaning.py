@@ -17,6 +17,8 @@ CLOSED_LOOP_KEYS: Final = {
     "rate_cap_rps": "its rate is the cap; remove it",
 }
 """Of a workload, and what is to be done about them in an open loop."""
+NEED_PATH: Final = ("jsonl", "sharegpt", "speed_bench")
+"""Datasets that nothing is fetched for."""
 TWO_WORDS: Final = re.compile(r"--?[A-Za-z][\w-]*\s+\S.*", re.DOTALL)
 
 
@@ -133,11 +135,22 @@ def _check_workloads(document: Document, known: Collection[str] | None) -> None:
             document.complain(
                 dataset.keys, f"dataset {quoted(dataset.value)} does not exist{suggestion(dataset.value, known)}"
             )
-        if dataset and dataset.value == "jsonl" and document.sound(("workloads", index, "path")) and not path:
-            document.complain(dataset.keys, "dataset jsonl needs 'path', the file to read")
-        if path and (dataset is None or dataset.value == "builtin"):
-            document.complain(path.keys, "'path' has no meaning with the built-in prompts; write dataset: jsonl")
+        _check_dataset(document, index, dataset, path)
         _check_arrival(document, index)
+
+
+def _check_dataset(document: Document, index: int, dataset: Given | None, path: Given | None) -> None:
+    if dataset and dataset.value in NEED_PATH and document.sound(("workloads", index, "path")) and not path:
+        document.complain(dataset.keys, f"dataset {dataset.value} needs 'path', the file to read")
+    if path and (dataset is None or dataset.value == "builtin"):
+        document.complain(path.keys, "'path' has no meaning with the built-in prompts; write dataset: jsonl")
+    if path and dataset and dataset.value == "random":
+        document.complain(path.keys, "'path' has no meaning with random words: remove it")
+    fields = document.fields("workloads", index)
+    if "prompt_words" in fields and (dataset is None or dataset.value != "random"):
+        document.complain(fields["prompt_words"].keys, "'prompt_words' belongs to dataset: random")
+    if "thinking" in fields and "api" in fields and fields["api"].value == "generate":
+        document.complain(fields["thinking"].keys, "'thinking' has no meaning with api: generate, which applies no template")
 
 
 def _check_arrival(document: Document, index: int) -> None:

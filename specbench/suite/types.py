@@ -131,8 +131,9 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One stream of requests, offered at each concurrency in turn (closed loop), or as `arrival` says (open loop)."""
 
     name: Name
-    dataset: Annotated[Text, Meta(description="`builtin`, or `jsonl` with `path`")] = "builtin"
-    path: Annotated[str | None, Meta(description="Dataset `jsonl`: the file")] = None
+    dataset: Annotated[Text, Meta(description="`builtin`, `jsonl` with `path`, a published set, `random`")] = "builtin"
+    path: Annotated[str | None, Meta(description="File of prompts; of a published set: a copy on this machine")] = None
+    prompt_words: Annotated[int, Meta(ge=1, le=1_000_000, description="Dataset `random`: words a prompt")] = 256
     categories: Annotated[tuple[Text, ...], Meta(description="Categories to draw prompts from; all when empty")] = ()
     concurrency: Annotated[tuple[Streams, ...], Meta(min_length=1, description="Streams held, level after level")] = (1,)
     arrival: Annotated[Arrival | None, Meta(description="Open loop, instead of `concurrency`")] = None
@@ -145,6 +146,10 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     api: Annotated[
         Literal["chat", "generate"], Meta(description="`chat` applies the server's chat template, `generate` sends raw text")
     ] = "chat"
+    thinking: Annotated[
+        bool | None,
+        Meta(description="Turns the template's thinking on or off (`chat_template_kwargs`); left out: the model's default"),
+    ] = None
     timeout_s: Annotated[Seconds, Meta(description="Seconds until a request counts as failed")] = 600.0
     rate_cap_rps: Annotated[
         Annotated[float, Meta(gt=0)] | None,

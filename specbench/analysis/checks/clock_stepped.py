@@ -17,7 +17,8 @@ def check(evidence: Evidence) -> Iterable[Finding]:
                 code="clock_stepped",
                 severity="warning",
                 variant=name,
-                message=f"The system's clock was set during {stepped_count} of {len(requests)} requests: they are mistimed.",
+                message=f"The system's clock was set during {stepped_count} of {len(requests)} requests: "
+                "their times are left out.",
                 remedy="Let the clock settle (ntp, chrony) and run this variant again.",
             )
 

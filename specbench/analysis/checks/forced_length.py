@@ -8,15 +8,14 @@ from specbench.analysis.checks import Check, Evidence
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
-    """Random prompts, and answers forced past their end, are accepted unlike real ones. Once for the run."""
-    odd = [one.name for one in evidence.suite.workloads if one.ignore_eos or one.dataset == "random"]
+    """Answers forced past their end are accepted unlike real ones. Once for the run."""
+    odd = [one.name for one in evidence.suite.workloads if one.ignore_eos]
     if odd:
         yield Finding(
             code="forced_length",
             severity="note",
-            message=f"Acceptance on {', '.join(odd)} says little about real use: prompts are random or answers run past "
-            "their end (`ignore_eos`).",
-            remedy="Use real prompts and let answers end by themselves where acceptance matters.",
+            message=f"Acceptance on {', '.join(odd)} says little about real use: answers run past their end (`ignore_eos`).",
+            remedy="Let answers end by themselves where acceptance matters.",
         )
 
 

@@ -26,6 +26,14 @@ def check(facts: Facts) -> Iterable[Finding]:
             "ignore_eos: true",
             "Leave `ignore_eos` out, or read acceptance and speed-up as belonging to this load only.",
         )
+    if facts.load.random_prompts:
+        yield facts.say(
+            "random_prompts_with_acceptance",
+            "warning",
+            "ACCEPTANCE ON RANDOM TEXT MEANS NOTHING: no drafter foresees it as it foresees real text.",
+            "dataset: random",
+            "Use `builtin`, `jsonl` or a published set wherever acceptance or speed-up matter.",
+        )
     if facts.engine == "sglang":
         yield from _unseen(facts)
 

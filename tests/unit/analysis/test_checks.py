@@ -100,6 +100,13 @@ def test_forced_length_is_noted() -> None:
     assert "forced_length" in {one.code for one in judgement.findings}
 
 
+def test_random_prompts_are_a_loud_finding() -> None:
+    asked = suite(TWO.variants, [Workload(name="noise", dataset="random")])
+    found = {one.code: one for one in judge_run(run(asked, [trial("plain", [request()])])).findings}
+    assert "ACCEPTANCE ON RANDOM TEXT MEANS NOTHING: noise" in found["random_prompts"].message
+    assert found["random_prompts"].severity == "warning"
+
+
 def test_acceptance_from_the_log_is_noted() -> None:
     requests = steady_requests("chat", 1, 0.06, 3)
     found = findings(requests, observations=[decode(0.2, accept_length=3.0, running_requests=1)])

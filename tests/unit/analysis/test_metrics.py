@@ -38,6 +38,14 @@ def test_tpot_counts_the_tokens_after_the_first_chunk() -> None:
     assert tpot_s(request(chunks=((0.1, 3), (0.2, 2), (0.5, 2)))) == pytest.approx(0.4 / 4)
 
 
+def test_a_request_during_which_the_clock_was_set_gives_tokens_and_no_times() -> None:
+    both = cell(request(), request(1, stepped=True, chunks=((5.0, 1), (9.0, 2), (9.5, 2)), due_s=0.0, done_s=1.0))
+    assert of("ttft_p99_s", both) == pytest.approx(0.1)
+    assert of("tpot_p99_s", both) == of("tpot_p50_s", cell(request()))
+    assert of("step_p99_s", both) == of("step_p99_s", cell(request()))
+    assert of("output_tps", both) == pytest.approx(10 / 1.0)
+
+
 def test_tpot_with_one_chunk_or_no_count_is_none() -> None:
     assert tpot_s(request(chunks=((0.1, 5),))) is None
     assert tpot_s(request(chunk_tokens=(), output_tokens=None)) is None

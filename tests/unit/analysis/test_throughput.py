@@ -1,9 +1,10 @@
 """The window in which the offered concurrency was held."""
 
 import pytest
+from msgspec import structs
 
 from specbench.analysis.cells import Cell, Load
-from specbench.analysis.throughput import held_window_s, steady_tps, tokens_within
+from specbench.analysis.throughput import held_window_s, offered_window_s, steady_tps, tokens_within
 from tests.unit.analysis.runs import request
 
 
@@ -41,4 +42,18 @@ def test_steady_tps_leaves_the_tail_out() -> None:
 
 def test_steady_tps_is_none_when_the_concurrency_was_never_held() -> None:
     cell = Cell(workload="chat", concurrency=8, loads=(Load(requests=(request(),)),))
+    assert steady_tps(cell) is None
+
+
+def test_the_steady_window_of_an_open_loop_begins_when_the_server_is_not_empty_and_ends_with_the_last_arrival() -> None:
+    requests = [request(n, concurrency=0, due_s=float(n), chunks=((0.5, 1), (1.5, 10))) for n in range(5)]
+    cell = Cell(workload="chat", concurrency=0, loads=(Load(requests=tuple(requests)),))
+    assert offered_window_s(requests) == pytest.approx((1.5, 4.0))
+    assert steady_tps(cell) == pytest.approx((2 * 10 + 5 + 2 * 1) / 2.5)  # two whole gaps, half of a third, two firsts
+    assert offered_window_s(requests[:1]) is None
+
+
+def test_a_request_during_which_the_clock_was_set_gives_no_steady_rate() -> None:
+    one = request(0, concurrency=1, chunks=((0.0, 0), (2.0, 40)))
+    cell = Cell(workload="chat", concurrency=1, loads=(Load(requests=(one, structs.replace(one, stepped=True))),))
     assert steady_tps(cell) is None

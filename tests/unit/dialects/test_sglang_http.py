@@ -189,3 +189,10 @@ def test_odd_shapes_say_nothing(reader: type[ChatReader] | type[GenerateReader],
 def test_a_count_that_can_be_none_is_no_count(count: object) -> None:
     event = {"choices": [{"delta": {"content": "x"}}], "usage": {"completion_tokens": count}}
     assert ChatReader().read(json.dumps(event).encode()).output_tokens is None
+
+
+def test_thinking_is_asked_for_under_both_names_and_only_where_stated() -> None:
+    known: dict[str, Any] = {"model": "m", "max_output_tokens": 8, "temperature": 0.0, "ignore_eos": False, "version": None}
+    off = chat_request(TURNS, thinking=False, **known)
+    assert off.body["chat_template_kwargs"] == {"thinking": False, "enable_thinking": False}
+    assert "chat_template_kwargs" not in chat_request(TURNS, **known).body

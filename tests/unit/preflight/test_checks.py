@@ -128,6 +128,7 @@ def layers(*ids: int) -> dict[str, Any]:
         (facts(f"{CHAIN} --tp-size 5"), "tensor_parallel_heads", "error"),
         (facts(f"{CHAIN} --log-level warning"), "log_level_hides_acceptance", "warning"),
         (facts(load=Load(fewest_steps_count=12)), "decode_interval_too_long", "warning"),
+        (facts(load=Load(random_prompts=True)), "random_prompts_with_acceptance", "warning"),
         (facts(load=Load(ignore_eos=True)), "ignore_eos_with_acceptance", "warning"),
         (facts(env={"SGLANG_SIMULATE_ACC_LEN": "3"}), "faked_acceptance", "error"),
         (facts(f"{CHAIN} --enable-dp-attention", algorithm="STANDALONE"), "data_parallel_attention_refused", "error"),
