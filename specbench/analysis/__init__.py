@@ -44,6 +44,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Output tokens / wall time from the first due to the last done; mean of launches by ratio of totals."""
     steady_tps: PerSecond | None = None
     """The same over the window in which the offered concurrency was held."""
+    goodput_rps: PerSecond | None = None
+    """Requests a second that kept the workload's `slo`; None where it states none."""
     per_user_tps: PerSecond | None = None
     """1 / TPOT p50."""
     speedup_ratio: Ratio | None = None

@@ -1,6 +1,6 @@
 """Stored records grouped by what they are compared by: an arm a variant, a cell a workload at one concurrency."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ from specbench.dialects import DecodeSample
 from specbench.errors import StoreError
 from specbench.records import Failure, LevelRecord, Observation, RequestRecord
 from specbench.store import StoredRun, StoredTrial
-from specbench.suite import Speculation, Suite, Variant
+from specbench.suite import Slo, Speculation, Suite, Variant, Workload
 
 ALL_WORKLOADS = "all"
 """Name of the workload in a cell that pools them all."""
@@ -36,6 +36,10 @@ class Cell(Struct, frozen=True, kw_only=True):
     loads: tuple[Load, ...]
     proposed_tokens: int | None = None
     """K; None without speculation."""
+    slo: Slo | None = None
+    """Of its workload."""
+    beyond: bool = False
+    """A level of a sweep that this variant did not come to, for its goodput had stopped growing."""
 
     @property
     def requests(self) -> tuple[RequestRecord, ...]:
@@ -88,24 +92,26 @@ def suite_of(stored: StoredRun) -> Suite:
 
 def arms_of(suite: Suite, trials: Sequence[StoredTrial]) -> dict[str, Arm]:
     """One a variant, in the suite's order."""
+    driven = {(level.workload, level.concurrency) for trial in trials for level in trial.record.levels}
+    planned = {(one.name, concurrency): one for one in suite.workloads for concurrency in one.concurrency}
+    levels = {key: workload for key, workload in planned.items() if workload.saturate is None or key in driven}
     return {
-        variant.name: arm_of(suite, variant, [one for one in trials if one.record.trial.variant == variant.name])
+        variant.name: arm_of(variant, [one for one in trials if one.record.trial.variant == variant.name], levels)
         for variant in suite.variants
     }
 
 
-def arm_of(suite: Suite, variant: Variant, trials: Sequence[StoredTrial]) -> Arm:
-    """`trials` are this variant's own."""
+def arm_of(variant: Variant, trials: Sequence[StoredTrial], levels: Mapping[Key, Workload]) -> Arm:
+    """`trials` are this variant's own; of a sweep's `levels`, those that any variant came to."""
     resolved = next((one.record.resolved for one in trials if one.record.resolved), {})
     proposed, longest = _draft_depth(variant.speculation, resolved)
-    keys = [(workload.name, concurrency) for workload in suite.workloads for concurrency in workload.concurrency]
     return Arm(
         variant=variant,
-        cells={key: _cell(key, trials, proposed) for key in keys},
+        cells={key: _cell(key, trials, proposed, workload) for key, workload in levels.items()},
         engine_version=next((one.record.engine_version for one in trials if one.record.engine_version), None),
         failures=tuple(one.record.failure for one in trials if one.record.failure),
         launch_count=len(trials),
-        cut_off=tuple(text for trial in trials for key in keys if (text := shortfall(key, trial))),
+        cut_off=tuple(text for trial in trials for key in levels if (text := shortfall(key, trial))),
         proposed_tokens=proposed,
         longest_accept_tokens=longest,
         admission_limit=min(filter(None, (_admission_limit(one.record.resolved) for one in trials)), default=None),
@@ -146,9 +152,15 @@ def _whole(resolved: dict[str, Any], name: str) -> int | None:
     return value if type(value) is int and value > 0 else None
 
 
-def _cell(key: Key, trials: Sequence[StoredTrial], proposed_tokens: int | None) -> Cell:
-    loads = tuple(load for trial in trials for load in _loads(key, trial))
-    return Cell(workload=key[0], concurrency=key[1], loads=loads, proposed_tokens=proposed_tokens)
+def _cell(key: Key, trials: Sequence[StoredTrial], proposed_tokens: int | None, workload: Workload) -> Cell:
+    return Cell(
+        workload=key[0],
+        concurrency=key[1],
+        loads=tuple(load for trial in trials for load in _loads(key, trial)),
+        proposed_tokens=proposed_tokens,
+        slo=workload.slo,
+        beyond=workload.saturate is not None and not any(any(_recorded(key, trial)) for trial in trials),
+    )
 
 
 def _loads(key: Key, trial: StoredTrial) -> Iterable[Load]:

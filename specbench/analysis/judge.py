@@ -18,7 +18,9 @@ def judge_run(stored: StoredRun) -> Judgement:
     suite = suite_of(stored)
     arms = arms_of(suite, stored.trials)
     baseline = arms[suite.baseline]
-    summaries = tuple(_summary(arm, baseline, key) for arm in arms.values() for key in arm.cells)
+    summaries = tuple(
+        _summary(arm, baseline, key) for arm in arms.values() for key in arm.cells if not arm.cells[key].beyond
+    )
     codes = {name: variant_codes(arm, baseline) for name, arm in arms.items()}
     evidence = checks.Evidence(
         suite=suite,
@@ -49,6 +51,8 @@ def judge_run(stored: StoredRun) -> Judgement:
 def cell_codes(arm: Arm, baseline: Arm, key: Key) -> set[str]:
     """All that can be said of one cell."""
     cell, is_baseline = arm.cells[key], arm is baseline
+    if cell.beyond:
+        return set()
     if not cell.served:
         return {"failed"} if arm.failures or cell.requests else {"unknown"}
     if is_baseline:
@@ -106,8 +110,8 @@ def _verdict(evidence: checks.Evidence, name: str) -> VariantVerdict:
 
 
 def _overview(suite: Suite, arms: Mapping[str, Arm], baseline: Arm) -> tuple[Summary, ...]:
-    """Variant × concurrency over all workloads. Empty when there is one workload: the rows say it already."""
-    if len(suite.workloads) < 2:
+    """Variant × concurrency over all workloads. Empty when there is one workload, whose rows say it already, or a sweep."""
+    if len(suite.workloads) < 2 or any(one.saturate for one in suite.workloads):
         return ()
     levels = sorted({concurrency for workload in suite.workloads for concurrency in workload.concurrency})
     return tuple(_pooled_summary(arm, baseline, concurrency) for arm in arms.values() for concurrency in levels)

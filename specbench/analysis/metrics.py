@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from specbench.analysis.acceptance import read_log
 from specbench.analysis.cells import Cell
-from specbench.analysis.throughput import output_tps, steady_tps, tokens_of
+from specbench.analysis.throughput import goodput_rps, output_tps, steady_tps
 from specbench.dialects import LogLine
 from specbench.records import RequestRecord
+from specbench.timing import tokens_of, tokens_per_chunk_known, tpot_s, ttft_s
 from specbench.units import Ratio, Second
 
 
@@ -24,7 +25,7 @@ class Metric(Struct, frozen=True, kw_only=True):
 
     name: str
     unit: str
-    """Of the value: s, tok/s, tokens, ratio or requests."""
+    """Of the value: s, tok/s, tokens, ratio, requests or requests/s."""
     better: Literal["higher", "lower", "neither"]
     of: Callable[[Cell], float | None]
     meaning: str
@@ -39,32 +40,6 @@ def quantile(values: Iterable[float], share: Ratio) -> float | None:
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
-
-
-def ttft_s(request: RequestRecord) -> Second | None:
-    """From due, so that a request held back by the harness is not flattered. None where the clock was set meanwhile."""
-    return request.chunk_s[0] - request.due_s if request.chunk_s and not request.stepped else None
-
-
-def tokens_per_chunk_known(request: RequestRecord) -> bool:
-    """Whether each chunk has its own count."""
-    return bool(request.chunk_tokens) and len(request.chunk_tokens) == len(request.chunk_s)
-
-
-def tpot_s(request: RequestRecord) -> Second | None:
-    """(last chunk − first chunk) / tokens after the first chunk.
-
-    Where the server counts tokens only at the end, one token is assumed in the first chunk: it comes from the prefill,
-    which yields one. `tpot_source` marks every cell in which that was done. None where the clock was set meanwhile.
-    """
-    if len(request.chunk_s) < 2 or request.stepped:
-        return None
-    if tokens_per_chunk_known(request):
-        later_tokens = sum(request.chunk_tokens[1:])
-    else:
-        total = tokens_of(request)
-        later_tokens = 0 if total is None else total - 1
-    return (request.chunk_s[-1] - request.chunk_s[0]) / later_tokens if later_tokens > 0 else None
 
 
 def tpot_source(cell: Cell) -> Literal["chunks", "assumed_first_token", "none"]:
@@ -175,6 +150,9 @@ METRICS: Final[dict[str, Metric]] = {
     for metric in (
         _metric("output_tps", "tok/s", "higher", output_tps, "output tokens / time from first due to last done"),
         _metric("steady_tps", "tok/s", "higher", steady_tps, "the same while the offered load was held"),
+        _metric(
+            "goodput_rps", "requests/s", "higher", goodput_rps, "requests within `slo` / time from first due to last done"
+        ),
         _metric("per_user_tps", "tok/s", "higher", per_user_tps, "1 / TPOT p50"),
         _metric("accept_length", "tokens", "neither", accept_length, "1 + accepted draft tokens / verify steps, pooled"),
         _metric("accept_rate_ratio", "ratio", "neither", accept_rate_ratio, "(AL − 1) / K"),

@@ -28,6 +28,7 @@ def summarise(arm: Arm, cell: Cell, verdict: str, speedup_ratio: Ratio | None, b
         failed_count=len(cell.requests) - len(cell.served),
         output_tps=output_tps,
         steady_tps=figure(cell, "steady_tps"),
+        goodput_rps=figure(cell, "goodput_rps"),
         per_user_tps=figure(cell, "per_user_tps"),
         speedup_ratio=speedup_ratio,
         accept_length=length,

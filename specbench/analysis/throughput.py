@@ -4,14 +4,8 @@ from collections.abc import Sequence
 
 from specbench.analysis.cells import Cell, Load
 from specbench.records import RequestRecord
+from specbench.timing import meets, tokens_of
 from specbench.units import PerSecond, Second
-
-
-def tokens_of(request: RequestRecord) -> int | None:
-    """Output tokens as the server counted them; None when it did not."""
-    if request.output_tokens is not None:
-        return request.output_tokens
-    return sum(request.chunk_tokens) if request.chunk_tokens else None
 
 
 def output_tps(cell: Cell) -> PerSecond | None:
@@ -22,6 +16,14 @@ def output_tps(cell: Cell) -> PerSecond | None:
     if not tokens or len(counted) < len(tokens) or wall_s <= 0:
         return None
     return sum(counted) / wall_s
+
+
+def goodput_rps(cell: Cell) -> PerSecond | None:
+    """Requests within the objective / time from first due to last done, over the launches. None without an objective."""
+    slo, wall_s = cell.slo, sum(_wall_s(load) for load in _serving(cell))
+    if slo is None or wall_s <= 0:
+        return None
+    return sum(meets(request, slo) for request in cell.served) / wall_s
 
 
 def steady_tps(cell: Cell) -> PerSecond | None:

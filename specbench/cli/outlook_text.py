@@ -92,7 +92,8 @@ def _offered(workload: Workload) -> str:
     if arrival is None:
         levels = ", ".join(str(one) for one in workload.concurrency)
         counts = ", ".join(str(workload.level_request_count(one)) for one in workload.concurrency)
-        return f"concurrency {levels}; {counts}"
+        until = ", until goodput stops growing" if workload.saturate else ""
+        return f"concurrency {levels}{until}; {counts}"
     if arrival.trace is not None:
         return f"open loop, times from {arrival.trace}; {arrival.count or 'all its'}"
     return f"open loop, {arrival.process} at {arrival.rate_rps:g}/s; {arrival.count}"

@@ -61,7 +61,7 @@ def spread(prompts: Sequence[Prompt], wanted: Sequence[str], seed: int, count: i
     """
     chosen = tuple(dict.fromkeys(wanted)) or categories(prompts)
     for name in chosen:
-        _demand_category(name, categories(prompts))
+        demand_category(name, categories(prompts))
     piles = [_shuffled([prompt for prompt in prompts if prompt.category == name], name, seed) for name in chosen]
     return tuple(itertools.islice(itertools.cycle(_round_robin(piles)), count))
 
@@ -82,7 +82,8 @@ def _round_robin(piles: Sequence[Sequence[Prompt]]) -> Iterator[Prompt]:
         yield from (prompt for prompt in layer if prompt is not None)
 
 
-def _demand_category(name: str, known: Sequence[str]) -> None:
+def demand_category(name: str, known: Sequence[str]) -> None:
+    """Raises SpecbenchError when there is no such category."""
     if name in known:
         return
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)

@@ -6,7 +6,7 @@ A word is a token or two: what a prompt really has is in the records (`prompt_to
 from random import Random
 from typing import Final
 
-from specbench.datasets import Dataset, Prompt
+from specbench.datasets import Dataset, Prompt, demand_category
 from specbench.suite import Workload
 
 TEXT: Final = """
@@ -19,11 +19,15 @@ WORDS: Final = TEXT.split()
 
 
 class RandomWords:
-    """`workload.prompt_words` words a prompt."""
+    """`workload.prompt_word_count` words a prompt."""
 
     def prompts(self, workload: Workload, seed: int, count: int) -> tuple[Prompt, ...]:
+        for name in workload.categories:
+            demand_category(name, ("random",))
         return tuple(
-            Prompt(id=f"random-{seed}-{index}", category="random", turns=(words(f"{seed}/{index}", workload.prompt_words),))
+            Prompt(
+                id=f"random-{seed}-{index}", category="random", turns=(words(f"{seed}/{index}", workload.prompt_word_count),)
+            )
             for index in range(count)
         )
 

@@ -19,6 +19,7 @@ from specbench.execution.environment import without_secrets, words_without_secre
 from specbench.execution.load import Level, Load, Target, take_requests
 from specbench.execution.observe import LogTail, log_tail, size_bytes
 from specbench.execution.readiness import death, wait_ready
+from specbench.execution.saturation import Saturation
 from specbench.execution.schedule import schedule_s
 from specbench.execution.server import Server, start
 from specbench.execution.slots import lease
@@ -48,6 +49,7 @@ class LaunchRun:
         self._level_counts = (0, 0, 0)
         """Ended, failed and planned requests of the level that runs."""
         self._first_error: str | None = None
+        self._saturation = Saturation()
         self.record = TrialRecord(
             trial=trial,
             engine=self._variant.engine,
@@ -163,7 +165,8 @@ class LaunchRun:
         await self._warm_up(load)
         for workload in self._bench.suite.workloads:
             for concurrency in workload.concurrency:
-                await self._drive(load, control, workload, concurrency)
+                if not self._saturation.is_over(workload):
+                    await self._drive(load, control, workload, concurrency)
         await self._ask_server_info(control, "end")
 
     async def _warm_up(self, load: Load) -> None:
@@ -201,6 +204,9 @@ class LaunchRun:
             raise LaunchError("no_answers", cause, self._log_tail())
 
     def _add_level(self, level: Level, started_s: Second, flushed: bool | None) -> None:
+        goodput_rps = self._saturation.end_level(level.workload)
+        if self._saturation.is_over(level.workload):
+            self._tell("note", f"{level.title}: goodput {goodput_rps:.2f} requests/s no longer grows, the sweep ends here")
         done = LevelRecord(
             workload=level.workload.name,
             concurrency=level.concurrency,
@@ -221,6 +227,7 @@ class LaunchRun:
 
     def _keep(self, record: RequestRecord) -> None:
         self._writer.add_request(record)
+        self._saturation.take(self._bench.suite.workload(record.workload), record)
         ended, failed, planned = self._level_counts
         self._level_counts = (ended + 1, failed + (record.error is not None), planned)
         self._first_error = self._first_error or record.error

@@ -44,6 +44,7 @@ CONCURRENCY: Final = Column(
 )
 OUTPUT: Final = Column(heading="tok/s", short=("", "tok/s"), of=lambda row: words.rate(row.output_tps))
 STEADY: Final = Column(heading="steady-state tok/s", short=("steady", "tok/s"), of=lambda row: words.rate(row.steady_tps))
+GOODPUT: Final = Column(heading="goodput (req/s)", short=("goodput", "req/s"), of=lambda row: words.length(row.goodput_rps))
 PER_USER: Final = Column(heading="tok/s per user", short=("tok/s", "/user"), of=lambda row: words.rate(row.per_user_tps))
 SPEEDUP: Final = Column(heading="speed-up (×)", short=("speed-", "up ×"), of=lambda row: words.times(row.speedup_ratio))
 LENGTH: Final = Column(heading="AL (tokens/step)", short=("", "AL"), of=words.accept_length)
@@ -61,10 +62,10 @@ REQUESTS: Final = Column(heading="requests", short=("", "requests"), of=lambda r
 FAILED: Final = Column(heading="failed", short=("", "failed"), of=words.failures)
 VERDICT: Final = Column(heading="verdict", short=("", "verdict"), of=lambda row: words.verdict(row.verdict), numeric=False)
 
-FIGURES: Final = (VARIANT, OUTPUT, PER_USER, SPEEDUP, LENGTH, ACCEPT_RATE, TTFT, TPOT, GRAPHS, FAILED, VERDICT)
+FIGURES: Final = (VARIANT, OUTPUT, GOODPUT, PER_USER, SPEEDUP, LENGTH, ACCEPT_RATE, TTFT, TPOT, GRAPHS, FAILED, VERDICT)
 """What a client wants to see in one line."""
 
-SPEED: Final = (VARIANT, OUTPUT, STEADY, PER_USER, SPEEDUP, LENGTH, BREAK_EVEN, ACCEPT_RATE, VERDICT)
+SPEED: Final = (VARIANT, OUTPUT, STEADY, GOODPUT, PER_USER, SPEEDUP, LENGTH, BREAK_EVEN, ACCEPT_RATE, VERDICT)
 LATENCY: Final = (VARIANT, TTFT, TPOT, STEP, GRAPHS, REQUESTS, FAILED)
 """The same in two tables, where one is too wide."""
 
@@ -74,6 +75,7 @@ EVERYTHING: Final = (
     VARIANT,
     OUTPUT,
     STEADY,
+    GOODPUT,
     PER_USER,
     SPEEDUP,
     LENGTH,
@@ -89,9 +91,10 @@ EVERYTHING: Final = (
 
 
 def telling(columns: Iterable[Column], summaries: Sequence[Summary]) -> tuple[Column, ...]:
-    """Without the graph column when no engine says anything of graphs."""
-    silent = all(row.graph_ratio is None for row in summaries)
-    return tuple(column for column in columns if not (silent and column is GRAPHS))
+    """Without the graph column when no engine says anything of graphs, without goodput when no workload has an `slo`."""
+    idle = [GRAPHS] if all(row.graph_ratio is None for row in summaries) else []
+    idle += [GOODPUT] if all(row.goodput_rps is None for row in summaries) else []
+    return tuple(column for column in columns if column not in idle)
 
 
 def stamped(title: str, judgement: Judgement) -> str:
@@ -127,7 +130,11 @@ def texts(rows: Iterable[Summary], columns: Sequence[Column]) -> tuple[tuple[str
 
 LEGEND: Final = (
     (OUTPUT, "tok/s: output tokens / (last done − first due), all streams together; /user: 1 / TPOT p50"),
-    (STEADY, "steady tok/s: the same while all offered streams were in flight"),
+    (
+        STEADY,
+        "steady tok/s: the same while all streams were in flight; open loop: from the first answer to the last arrival",
+    ),
+    (GOODPUT, "goodput: requests a second that kept the workload's `slo`"),
     (VARIANT, "speed-up ×: tok/s over the baseline's; AL: tokens a verify step (1.00: no draft accepted)"),
     (BREAK_EVEN, "even AL: the AL at which this variant would match the baseline"),
     (ACCEPT_RATE, "accept % (K): (AL − 1) / K, K tokens proposed a step"),

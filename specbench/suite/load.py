@@ -1,6 +1,6 @@
 """The way from a YAML file to a resolved `Suite`."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def _resolve(document: Document, sketches: tuple[Sketch, ...]) -> Suite:
         drafters=drafters,
         variants=variants,
         baseline=file.baseline or next(one.name for one in variants if one.speculation is None),
-        workloads=tuple(map(_workload, file.workloads)),
+        workloads=_workloads(document, file.workloads),
         launches=file.launches,
         seed=file.seed,
         hardware=file.hardware,
@@ -58,8 +58,32 @@ def _resolve(document: Document, sketches: tuple[Sketch, ...]) -> Suite:
     )
 
 
-def _workload(written: Workload) -> Workload:
-    return written if written.arrival is None else msgspec.structs.replace(written, concurrency=OPEN_LOOP)
+def _workloads(document: Document, written: Sequence[Workload]) -> tuple[Workload, ...]:
+    """With the levels of their sweeps. Raises SuiteError when a sweep's name for a level is taken."""
+    found = tuple(level for one in written for level in _levels(one))
+    names = [one.name for one in found]
+    if taken := next((name for name in names if names.count(name) > 1), None):
+        raise SuiteError(
+            [Problem(document.path, 0, f"a sweep calls one of its levels {taken!r}, the name of another workload")]
+        )
+    return found
+
+
+def _levels(written: Workload) -> Iterator[Workload]:
+    """A closed loop's sweep is more concurrencies; each rate of an open loop's is a workload of its own."""
+    replace = msgspec.structs.replace
+    arrival, saturate = written.arrival, written.saturate
+    if arrival is None and saturate is None:
+        yield written
+    elif arrival is None and saturate is not None:
+        more = dict.fromkeys(round(one) for one in saturate.levels(written.concurrency[-1]))
+        yield replace(written, concurrency=tuple(dict.fromkeys((*written.concurrency, *more))))
+    elif arrival is not None and (saturate is None or arrival.rate_rps is None):
+        yield replace(written, concurrency=OPEN_LOOP)
+    elif arrival is not None and saturate is not None and arrival.rate_rps is not None:
+        for rate_rps in saturate.levels(arrival.rate_rps):
+            level = replace(arrival, rate_rps=rate_rps)
+            yield replace(written, name=f"{written.name}-{rate_rps:g}rps", concurrency=OPEN_LOOP, arrival=level)
 
 
 def _drafter(written: str | Drafter) -> Drafter:

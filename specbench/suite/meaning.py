@@ -137,6 +137,7 @@ def _check_workloads(document: Document, known: Collection[str] | None) -> None:
             )
         _check_dataset(document, index, dataset, path)
         _check_arrival(document, index)
+        _check_saturate(document, index)
 
 
 def _check_dataset(document: Document, index: int, dataset: Given | None, path: Given | None) -> None:
@@ -147,10 +148,40 @@ def _check_dataset(document: Document, index: int, dataset: Given | None, path: 
     if path and dataset and dataset.value == "random":
         document.complain(path.keys, "'path' has no meaning with random words: remove it")
     fields = document.fields("workloads", index)
-    if "prompt_words" in fields and (dataset is None or dataset.value != "random"):
-        document.complain(fields["prompt_words"].keys, "'prompt_words' belongs to dataset: random")
+    if "prompt_word_count" in fields and (dataset is None or dataset.value != "random"):
+        document.complain(fields["prompt_word_count"].keys, "'prompt_word_count' belongs to dataset: random")
     if "thinking" in fields and "api" in fields and fields["api"].value == "generate":
         document.complain(fields["thinking"].keys, "'thinking' has no meaning with api: generate, which applies no template")
+
+
+def _check_saturate(document: Document, index: int) -> None:
+    keys: Keys = ("workloads", index)
+    fields, arrival = document.fields(*keys), document.fields(*keys, "arrival")
+    if "slo" in fields and fields["slo"].value == {}:
+        document.complain((*keys, "slo"), "'slo' states nothing: give 'ttft_s', 'tpot_s' or both")
+    if "saturate" not in fields:
+        return
+    if "slo" not in fields and document.sound((*keys, "slo")):
+        document.complain((*keys, "saturate"), "'saturate' needs an 'slo': goodput is what keeps it")
+    if "trace" in arrival:
+        document.complain((*keys, "saturate"), "'saturate' multiplies a rate; a trace has none")
+        return
+    wanted, other = ("max_rate_rps", "max_streams_count") if "arrival" in fields else ("max_streams_count", "max_rate_rps")
+    given = document.fields(*keys, "saturate")
+    if other in given:
+        loop = "an open loop" if "arrival" in fields else "a closed loop"
+        document.complain(given[other].keys, f"{quoted(other)} has no meaning in {loop}; write '{wanted}'")
+    elif wanted not in given and document.sound((*keys, "saturate", wanted)):
+        document.complain((*keys, "saturate"), f"'saturate' needs '{wanted}', its last level")
+    elif wanted in given:
+        _check_last_level(document, given[wanted], arrival.get("rate_rps") or fields.get("concurrency"))
+
+
+def _check_last_level(document: Document, last: Given, first: Given | None) -> None:
+    start = first.value if first else 1
+    start = start[-1] if isinstance(start, list) and start else start
+    if isinstance(start, int | float) and isinstance(last.value, int | float) and last.value <= start:
+        document.complain(last.keys, f"{last.value:g} is not above the first level, {start:g}")
 
 
 def _check_arrival(document: Document, index: int) -> None:

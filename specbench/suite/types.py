@@ -122,6 +122,31 @@ class Arrival(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.duration_s or (self.count / self.rate_rps if self.rate_rps else 0.0)
 
 
+class Slo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a request must keep to count as goodput. At least one of the two."""
+
+    ttft_s: Annotated[Seconds | None, Meta(description="Longest time from due to the first chunk")] = None
+    tpot_s: Annotated[Seconds | None, Meta(description="Longest time a token after the first chunk")] = None
+
+
+class Saturate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A sweep: the last `concurrency`, or `arrival.rate_rps`, is multiplied until the goodput under `slo` stops growing."""
+
+    max_streams_count: Annotated[Positive | None, Meta(description="Closed loop: streams of the last level")] = None
+    max_rate_rps: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="Open loop: requests a second of the last level")
+    ] = None
+    step_ratio: Annotated[float, Meta(gt=1, description="From level to level")] = 2.0
+
+    def levels(self, start: float) -> tuple[float, ...]:
+        """The first, each `step_ratio` times the one before, and the last."""
+        last = float(self.max_streams_count or self.max_rate_rps or start)
+        found = [start]
+        while found[-1] * self.step_ratio < last:
+            found.append(found[-1] * self.step_ratio)
+        return (*found, last) if last > found[-1] else tuple(found)
+
+
 Streams = Annotated[int, Meta(extra_json_schema={"minimum": 1})]
 """0 is never written in a file: it is the level of an open loop."""
 OPEN_LOOP: Final = (0,)
@@ -133,11 +158,13 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
     dataset: Annotated[Text, Meta(description="`builtin`, `jsonl` with `path`, a published set, `random`")] = "builtin"
     path: Annotated[str | None, Meta(description="File of prompts; of a published set: a copy on this machine")] = None
-    prompt_words: Annotated[int, Meta(ge=1, le=1_000_000, description="Dataset `random`: words a prompt")] = 256
+    prompt_word_count: Annotated[int, Meta(ge=1, le=1_000_000, description="Dataset `random`: words a prompt")] = 256
     categories: Annotated[tuple[Text, ...], Meta(description="Categories to draw prompts from; all when empty")] = ()
     concurrency: Annotated[tuple[Streams, ...], Meta(min_length=1, description="Streams held, level after level")] = (1,)
     arrival: Annotated[Arrival | None, Meta(description="Open loop, instead of `concurrency`")] = None
     request_count: Annotated[Positive | None, Meta(description="Requests a level; 4 a stream when left out")] = None
+    slo: Annotated[Slo | None, Meta(description="What a request must keep to count as goodput")] = None
+    saturate: Annotated[Saturate | None, Meta(description="Sweep until the goodput under `slo` stops growing")] = None
     max_output_tokens: Annotated[Positive, Meta(description="Longest answer")] = 256
     temperature: Annotated[float, Meta(ge=0, description="0 is greedy")] = 0.0
     ignore_eos: Annotated[
@@ -155,6 +182,11 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Annotated[float, Meta(gt=0)] | None,
         Meta(description="At most so many requests a second, for an endpoint that others share"),
     ] = None
+
+    @property
+    def sweep_name(self) -> str:
+        """What the levels of a sweep have in common: each rate of an open loop's sweep is a workload of its own."""
+        return self.name.rpartition("-")[0] if self.saturate is not None and self.arrival is not None else self.name
 
     def level_request_count(self, concurrency: int) -> int:
         """Requests measured at one concurrency; 0 where only the trace of an open loop knows."""
@@ -208,6 +240,13 @@ class Suite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def variant(self, name: str) -> Variant:
         """Raises KeyError."""
         for one in self.variants:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+    def workload(self, name: str) -> Workload:
+        """Raises KeyError."""
+        for one in self.workloads:
             if one.name == name:
                 return one
         raise KeyError(name)

@@ -5,7 +5,7 @@ from typing import Final
 
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
-from specbench.analysis.throughput import tokens_of
+from specbench.timing import tokens_of
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:

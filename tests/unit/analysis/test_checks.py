@@ -7,7 +7,7 @@ import pytest
 from specbench.analysis import Finding, checks
 from specbench.analysis.judge import judge_run
 from specbench.records import RequestRecord
-from specbench.suite import Workload
+from specbench.suite import Saturate, Slo, Workload
 from tests.unit.analysis.runs import SPECULATION, decode, request, run, steady_requests, suite, trial, variant
 
 TWO = suite([variant("plain"), variant("spec", speculation=SPECULATION)])
@@ -144,3 +144,14 @@ def test_errors_come_first() -> None:
         one.severity for one in judge_run(run(TWO, [trial("plain", [request()]), trial("spec", [request()])])).findings
     ]
     assert severities == sorted(severities, key=["error", "warning", "note"].index)
+
+
+@pytest.mark.parametrize(("last", "words"), [(2, "still grew at 2 streams"), (8, "is highest at 2 streams")])
+def test_where_a_sweep_saturates(last: int, words: str) -> None:
+    chat = Workload(name="chat", concurrency=(1, 2, last), slo=Slo(ttft_s=0.2), saturate=Saturate(max_streams_count=last))
+    asked = suite(TWO.variants, [chat])
+    requests = [one for streams in (1, 2) for one in steady_requests("chat", streams, 0.05, 1, start_s=100.0 * streams)]
+    found = [one for one in judge_run(run(asked, [trial("plain", requests)])).findings if one.code == "saturated"]
+    assert [one.variant for one in found] == ["plain"]
+    assert words in found[0].message
+    assert bool(found[0].remedy) == (last == 2)

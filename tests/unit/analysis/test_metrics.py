@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specbench.analysis.cells import Cell, Load, pooled
-from specbench.analysis.metrics import METRICS, accept_source, quantile, tpot_s, tpot_source, ttft_s
+from specbench.analysis.metrics import METRICS, accept_source, quantile, tpot_source
 from specbench.dialects import DecodeSample
 from specbench.records import RequestRecord
+from specbench.timing import tpot_s, ttft_s
 from tests.unit.analysis.runs import request, steady_requests
 
 

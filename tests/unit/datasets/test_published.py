@@ -170,7 +170,7 @@ def test_a_set_that_the_hub_does_not_give_is_one_sentence(hub: str, tmp_path: Pa
 
 
 def test_random_words_are_seeded_and_share_no_prefix() -> None:
-    one = Workload(name="w", dataset="random", prompt_words=40)
+    one = Workload(name="w", dataset="random", prompt_word_count=40)
     prompts = datasets.get("random").prompts(one, 7, 5)
     assert prompts == datasets.get("random").prompts(one, 7, 5)
     assert all(len(prompt.turns[0].split()) == 40 for prompt in prompts)

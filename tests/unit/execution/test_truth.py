@@ -10,7 +10,7 @@ import pytest
 from specbench import clock, engines
 from specbench.analysis.cells import Cell
 from specbench.analysis.cells import Load as SeenLoad
-from specbench.analysis.metrics import step_times_s, tpot_s, ttft_s
+from specbench.analysis.metrics import step_times_s
 from specbench.datasets import Prompt
 from specbench.execution.client import open_client
 from specbench.execution.load import Level, Load, Target
@@ -19,6 +19,7 @@ from specbench.execution.truth import Script, Sent
 from specbench.execution.truth_process import take_dump, truth_server
 from specbench.records import RequestRecord
 from specbench.suite import Workload
+from specbench.timing import tpot_s, ttft_s
 
 TOLERANCE_S = 0.001
 MIXED = (1, 3, 2)

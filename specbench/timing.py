@@ -1,0 +1,51 @@
+"""What one request's record says of its time and tokens: the figures that load and analysis must agree on.
+
+None is never zero. A request during which the system's clock was set has tokens and no times.
+"""
+
+from specbench.records import RequestRecord
+from specbench.suite import Slo
+from specbench.units import Second
+
+
+def tokens_of(request: RequestRecord) -> int | None:
+    """Output tokens as the server counted them; None when it did not."""
+    if request.output_tokens is not None:
+        return request.output_tokens
+    return sum(request.chunk_tokens) if request.chunk_tokens else None
+
+
+def tokens_per_chunk_known(request: RequestRecord) -> bool:
+    """Whether each chunk has its own count."""
+    return bool(request.chunk_tokens) and len(request.chunk_tokens) == len(request.chunk_s)
+
+
+def ttft_s(request: RequestRecord) -> Second | None:
+    """From due, so that a request held back by the harness is not flattered."""
+    return request.chunk_s[0] - request.due_s if request.chunk_s and not request.stepped else None
+
+
+def tpot_s(request: RequestRecord) -> Second | None:
+    """(last chunk − first chunk) / tokens after the first chunk.
+
+    Where the server counts tokens only at the end, one token is assumed in the first chunk: it comes from the prefill,
+    which yields one. `metrics.tpot_source` marks every cell in which that was done.
+    """
+    if len(request.chunk_s) < 2 or request.stepped:
+        return None
+    if tokens_per_chunk_known(request):
+        later_tokens = sum(request.chunk_tokens[1:])
+    else:
+        total = tokens_of(request)
+        later_tokens = 0 if total is None else total - 1
+    return (request.chunk_s[-1] - request.chunk_s[0]) / later_tokens if later_tokens > 0 else None
+
+
+def meets(request: RequestRecord, slo: Slo) -> bool:
+    """Whether it ended well and within the objective. An answer of one chunk has no TPOT to miss."""
+    if request.error is not None:
+        return False
+    first_s, per_token_s = ttft_s(request), tpot_s(request)
+    if slo.ttft_s is not None and (first_s is None or first_s > slo.ttft_s):
+        return False
+    return slo.tpot_s is None or len(request.chunk_s) == 1 or (per_token_s is not None and per_token_s <= slo.tpot_s)
