@@ -79,6 +79,8 @@ class LevelRecord(Struct, frozen=True, kw_only=True):
     request_count: int
     flushed: bool | None = None
     """Whether the cache was flushed before; None when the engine can't."""
+    client_processes_count: int = 1
+    """Processes that the load was dealt to."""
 
 
 class Phase(Struct, frozen=True, kw_only=True):

@@ -13,14 +13,10 @@ from specbench.errors import SpecbenchError
 
 if TYPE_CHECKING:
     from specbench.execution.selftest import SelfTest
-    from specbench.suite import Suite, Workload
+    from specbench.suite import Suite
 
 LONGEST_S = 60.0
 SHORTEST_S = 2.0
-SAFE_RATIO = 0.5
-"""Of the saturated rate: above it the client's own lateness grows."""
-
-
 NEARLY_ALL = 0.85
 """Of a core: below, something else than the client was the limit."""
 
@@ -43,13 +39,23 @@ def run(args: argparse.Namespace) -> int:
     result = selftest.run(args.seconds)
     print("\n".join(lines(result)))
     print(f"stored: {selftest.stored_path()}")
-    offered_tps = peak_tps(suite) if suite else None
-    within = offered_tps is None or offered_tps <= SAFE_RATIO * result.saturated_rps
-    if suite and offered_tps is not None:
-        word = "within" if within else "BEYOND"
-        offered = f"at most {offered_tps:,.0f} chunks/s (streams × `expected.per_user_tps`)"
-        print(f"{suite.name}: {offered}, {word} half of the limit")
+    within = suite is None or outlook(suite, result)
     return 0 if within and not any(one.failed_count for one in result.paced) else 1
+
+
+def outlook(suite: "Suite", result: "SelfTest") -> bool:
+    """Says whether a suite's load is within what this machine's client can take."""
+    from specbench.execution.scale import one_process_rps, peak_rps, processes_count
+
+    offered_rps, limit_rps = peak_rps(suite), one_process_rps(result)
+    count = processes_count(offered_rps, limit_rps, None)
+    within = offered_rps <= count * limit_rps
+    print(
+        f"{suite.name}: at most {offered_rps:,.0f} chunks/s (streams × `expected.per_user_tps`), "
+        f"{'within' if within else 'BEYOND'} what {count} client process{'es' if count > 1 else ''} "
+        f"take{'' if count > 1 else 's'} with half a core each ({count * limit_rps:,.0f})"
+    )
+    return within
 
 
 def lines(result: "SelfTest") -> Iterator[str]:
@@ -66,15 +72,3 @@ def lines(result: "SelfTest") -> Iterator[str]:
         f"limit: {result.saturated_rps:,.0f} chunks/s at {result.saturated_core_ratio:.0%} of a core{more}; "
         f"measured with {result.streams_count} streams"
     )
-
-
-def peak_tps(suite: "Suite") -> float:
-    """The most chunks a second that a suite may bring: every stream at the expected pace, a token a chunk."""
-    return max(_in_flight(suite, workload) for workload in suite.workloads) * suite.expected.per_user_tps
-
-
-def _in_flight(suite: "Suite", workload: "Workload") -> float:
-    arrival = workload.arrival
-    if arrival is None:
-        return max(workload.concurrency)
-    return (arrival.rate_rps or 0.0) * workload.max_output_tokens / suite.expected.per_user_tps  # Little's law

@@ -10,12 +10,15 @@ from specbench import datasets, engines
 from specbench.datasets import Prompt
 from specbench.engines import Command, Engine, Launch
 from specbench.errors import SpecbenchError
+from specbench.execution import selftest
 from specbench.execution.control import Control
+from specbench.execution.scale import one_process_rps
 from specbench.execution.schedule import schedule_s
 from specbench.execution.slots import PORTS, gpu_obstacles, gpus, port_obstacles
 from specbench.plan import Plan, Slot
 from specbench.records import Event
 from specbench.suite import Suite, Variant, Workload
+from specbench.units import PerSecond
 
 OnEvent = Callable[[Event], None]
 
@@ -33,6 +36,8 @@ class Bench:
     """By variant: the fault found before the start, for which it is not launched; None when nobody looked."""
     prompts: dict[str, tuple[Prompt, ...]] = field(default_factory=dict)
     """By workload, enough for its widest level."""
+    client_limit_rps: PerSecond = field(default_factory=lambda: one_process_rps(selftest.last()))
+    """Chunks a second that one client process may be offered on this machine."""
     leased_ports: set[int] = field(default_factory=set)
     """Held by launches that run now; a server binds its ports long after they were found free."""
     _versions: dict[tuple[str, str | None], str | None] = field(default_factory=dict)

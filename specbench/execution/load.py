@@ -3,7 +3,7 @@ a request whenever one is due, whatever became of those before."""
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from asyncio_throttle.throttler import Throttler
 from msgspec import Struct, structs
@@ -37,6 +37,8 @@ class Level(Struct, frozen=True, kw_only=True):
     warmup: bool = False
     schedule_s: tuple[Second, ...] = ()
     """Open loop: when each conversation is due, from the start of the level. Empty: closed loop."""
+    part_streams_count: int = 0
+    """Of a level that is dealt to several client processes: this one's streams. 0: all of `concurrency`."""
 
     @property
     def title(self) -> str:
@@ -73,6 +75,11 @@ def take_requests(prompts: Iterable[Prompt], request_count: int) -> tuple[Prompt
     return tuple(taken)
 
 
+async def _until(moment_s: Second) -> None:
+    while (left_s := moment_s - clock.now_s()) > 0:  # noqa: ASYNC110 (a moment, not an event)
+        await asyncio.sleep(left_s)
+
+
 class Conversation(Struct, kw_only=True):
     """A prompt on its way, with its next request encoded."""
 
@@ -93,37 +100,46 @@ class Pending(Struct, eq=False, kw_only=True):
 class Load:
     """Drives levels at one server. `sink` gets each record as its request ends."""
 
-    def __init__(self, target: Target, sink: Callable[[RequestRecord], None]) -> None:
+    def __init__(self, target: Target, sink: Callable[[RequestRecord], None], index_step: int = 1) -> None:
         self._target = target
         self._sink = sink
-        self._next_index = 0
+        self._index_step = index_step
         self._pending: set[Pending] = set()
+        self.next_index = 0
+        """Of the next request; several client processes count in steps of their number."""
 
-    async def drive(self, level: Level) -> None:
-        """Until every conversation has ended. When cancelled, requests in flight are recorded as stopped."""
+    async def drive(self, level: Level, begin: Callable[[], Awaitable[Second]] | None = None) -> None:
+        """Until every conversation has ended. When cancelled, requests in flight are recorded as stopped.
+
+        `begin`, asked when all is prepared, tells the moment to begin at; at once where it is left out.
+        """
         queue = deque(self._conversation(level, prompt) for prompt in level.prompts)
-        await self._target.client.preopen(min(len(queue), level.concurrency or OPEN_LOOP_CONNECTIONS))
+        streams_count = level.part_streams_count or level.concurrency
+        await self._target.client.preopen(min(len(queue), streams_count or OPEN_LOOP_CONNECTIONS))
+        begin_s = await begin() if begin else clock.now_s()
+        await _until(begin_s)
         try:
             async with asyncio.TaskGroup() as group:
-                await (self._open_loop if level.schedule_s else self._closed_loop)(group, level, queue)
+                if level.schedule_s:
+                    await self._open_loop(group, level, queue, begin_s + LEAD_S)
+                else:
+                    self._closed_loop(group, level, queue, streams_count)
         except ExceptionGroup as trouble:
             raise trouble.exceptions[0] from None
         finally:
             for pending in list(self._pending):
                 self._keep(pending)
 
-    async def _closed_loop(self, group: asyncio.TaskGroup, level: Level, queue: deque[Conversation]) -> None:
+    def _closed_loop(self, group: asyncio.TaskGroup, level: Level, queue: deque[Conversation], streams_count: int) -> None:
         cap_rps = level.workload.rate_cap_rps
         throttler = Throttler(rate_limit=1, period=1 / cap_rps) if cap_rps else None
-        for _ in range(min(level.concurrency, len(queue))):
+        for _ in range(min(streams_count, len(queue))):
             group.create_task(self._stream(group, level, queue, throttler))
 
-    async def _open_loop(self, group: asyncio.TaskGroup, level: Level, queue: deque[Conversation]) -> None:
+    async def _open_loop(self, group: asyncio.TaskGroup, level: Level, queue: deque[Conversation], begun_s: Second) -> None:
         """Each moment is counted from the start, so that a late one does not push the next."""
-        begun_s = clock.now_s() + LEAD_S
         for conversation, offset_s in zip(queue, level.schedule_s, strict=False):
-            while (left_s := begun_s + offset_s - clock.now_s()) > 0:  # noqa: ASYNC110 (a moment, not an event)
-                await asyncio.sleep(left_s)
+            await _until(begun_s + offset_s)
             group.create_task(self._converse(group, level, conversation, None, begun_s + offset_s))
 
     async def _stream(
@@ -203,7 +219,7 @@ class Load:
 
     def _blank(self, level: Level, prompt: Prompt, turn_index: int, due_s: Second) -> RequestRecord:
         """What is known before it is sent; its times are put right afterwards."""
-        index, self._next_index = self._next_index, self._next_index + 1
+        index, self.next_index = self.next_index, self.next_index + self._index_step
         return RequestRecord(
             request_index=index,
             prompt_id=prompt.id,
@@ -220,7 +236,7 @@ class Load:
     def _give_up(self, failed: RequestRecord, turn_count: int) -> None:
         """The turns after a failed one have nothing to build on: recorded as failed, never sent."""
         for turn_index in range(failed.turn_index + 1, turn_count):
-            index, self._next_index = self._next_index, self._next_index + 1
+            index, self.next_index = self.next_index, self.next_index + self._index_step
             self._sink(
                 RequestRecord(
                     request_index=index,

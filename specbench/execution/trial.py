@@ -20,8 +20,11 @@ from specbench.execution.load import Level, Load, Target, take_requests
 from specbench.execution.observe import LogTail, log_tail, size_bytes
 from specbench.execution.readiness import death, wait_ready
 from specbench.execution.saturation import Saturation
+from specbench.execution.scale import offered_rps, processes_count
 from specbench.execution.schedule import schedule_s
 from specbench.execution.server import Server, start
+from specbench.execution.shard import Begin
+from specbench.execution.shards import Shards
 from specbench.execution.slots import lease
 from specbench.plan import Trial
 from specbench.records import Event, Failure, LevelRecord, Observation, RequestRecord, TrialRecord
@@ -46,6 +49,7 @@ class LaunchRun:
         self._following: asyncio.Task[None] | None = None
         self._control: Control | None = None
         self._client: httpx.AsyncClient | None = None
+        self._shards: Shards | None = None
         self._level_counts = (0, 0, 0)
         """Ended, failed and planned requests of the level that runs."""
         self._first_error: str | None = None
@@ -161,6 +165,14 @@ class LaunchRun:
             version=self.record.engine_version,
             zero_s=self._zero_s,
         )
+        begin = Begin(
+            engine=self._variant.engine,
+            base_url=self.record.base_url,
+            served_model=served_model,
+            version=self.record.engine_version,
+            zero_s=self._zero_s,
+        )
+        self._shards = Shards(begin, self._keep)
         load = Load(target, self._keep)
         await self._warm_up(load)
         for workload in self._bench.suite.workloads:
@@ -188,12 +200,22 @@ class LaunchRun:
         level = Level(workload=workload, concurrency=concurrency, prompts=prompts, schedule_s=moments_s)
         self._level_counts, self._first_error = (0, 0, count), None
         self._tell("level", f"{level.title}: {count} requests")
-        started_s = self._elapsed_s()
+        started_s, processes = self._elapsed_s(), self._processes_count(level)
         try:
-            await load.drive(level)
+            if processes == 1 or self._shards is None:
+                await load.drive(level)
+            else:
+                load.next_index = await self._shards.drive(level, processes, load.next_index)
         finally:
-            self._add_level(level, started_s, flushed)
+            self._add_level(level, started_s, flushed, processes)
         self._check_answers(level)
+
+    def _processes_count(self, level: Level) -> int:
+        """Client processes for a level; a rehearsal's three servers side by side have the cores that more would need."""
+        if self._bench.rehearsal is not None:
+            return 1
+        chunks_rps = offered_rps(self._bench.suite, level.workload, level.concurrency)
+        return processes_count(chunks_rps, self._bench.client_limit_rps, level.concurrency or None)
 
     def _check_answers(self, level: Level) -> None:
         """Raises LaunchError when more requests failed than not: the server is gone, or refuses what is asked."""
@@ -203,7 +225,7 @@ class LaunchRun:
             cause = f"{count} of {level.title} succeeded: {self._first_error}"
             raise LaunchError("no_answers", cause, self._log_tail())
 
-    def _add_level(self, level: Level, started_s: Second, flushed: bool | None) -> None:
+    def _add_level(self, level: Level, started_s: Second, flushed: bool | None, processes: int) -> None:
         goodput_rps = self._saturation.end_level(level.workload)
         if self._saturation.is_over(level.workload):
             self._tell("note", f"{level.title}: goodput {goodput_rps:.2f} requests/s no longer grows, the sweep ends here")
@@ -214,6 +236,7 @@ class LaunchRun:
             ended_s=self._elapsed_s(),
             request_count=level.request_count,
             flushed=flushed,
+            client_processes_count=processes,
         )
         self._save(levels=(*self.record.levels, done))
 
@@ -275,6 +298,8 @@ class LaunchRun:
 
     async def _end(self) -> None:
         """Load is over; the server goes, then the rest of its log is read."""
+        if self._shards:
+            await self._shards.close()
         if self._client:
             await self._client.aclose()
         if self._control:

@@ -1,14 +1,16 @@
 """`specbench selftest`: measures, prints, stores, and judges a suite's load."""
 
+import os
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from specbench.cli.main import main
-from specbench.cli.selftest import lines, peak_tps
+from specbench.cli.selftest import lines
 from specbench.execution import selftest
 from specbench.execution.environment import environment
+from specbench.execution.scale import peak_rps
 from specbench.execution.selftest import PacedLoad, SelfTest
 from specbench.suite import load_suite
 
@@ -32,7 +34,7 @@ def test_it_measures_and_the_result_goes_into_later_runs(tmp_path: Path, capsys:
     assert main(["selftest", suite_file(tmp_path, "concurrency: [4]"), "--seconds", "2"]) == 0
     printed = capsys.readouterr().out
     assert "free-running" in printed
-    assert "s: at most 400 chunks/s (streams × `expected.per_user_tps`), within half of the limit" in printed
+    assert "s: at most 400 chunks/s (streams × `expected.per_user_tps`), within what 1 client process takes" in printed
     result = selftest.last()
     assert result is not None
     assert environment()["selftest"] == msgspec.to_builtins(result)
@@ -47,9 +49,14 @@ def test_it_measures_and_the_result_goes_into_later_runs(tmp_path: Path, capsys:
 def test_a_load_beyond_the_limit_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(selftest, "run", lambda seconds_s: made(saturated_rps=1000.0))
-    assert main(["selftest", suite_file(tmp_path, "concurrency: [4, 8]")]) == 1
-    assert "at most 800 chunks/s (streams × `expected.per_user_tps`), BEYOND half" in capsys.readouterr().out
+    monkeypatch.setattr(selftest, "run", lambda seconds_s: made())
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    assert main(["selftest", suite_file(tmp_path, "concurrency: [4, 800]")]) == 1
+    said = capsys.readouterr().out
+    assert "at most 80,000 chunks/s (streams × `expected.per_user_tps`), BEYOND what 2 client processes take" in said
+    assert "(25,000)" in said
+    assert main(["selftest", suite_file(tmp_path, "concurrency: [4, 200]")]) == 0
+    assert "within what 2 client processes take" in capsys.readouterr().out
 
 
 def made(**fields: float) -> SelfTest:
@@ -76,7 +83,7 @@ def test_the_table_says_who_was_the_limit() -> None:
 
 def test_an_open_loops_streams_follow_from_rate_and_length(tmp_path: Path) -> None:
     path = suite_file(tmp_path, "concurrency: [2]", "arrival: {rate_rps: 5, duration_s: 9}, max_output_tokens: 200")
-    assert peak_tps(load_suite(path, {})) == 5 * 200
+    assert peak_rps(load_suite(path, {})) == 5 * 200
 
 
 @pytest.mark.parametrize("seconds", ["1", "61", "nan"])
