@@ -98,6 +98,7 @@ class Exchange:
                 self._feed(data)
                 self._mark(len(self._blocks))
         except httptools.HttpParserError as error:
+            self._mark(len(self._blocks))  # what came before the fault, in the same read
             self._reject(error)
         self._deferred.clear()
         if self.complete:

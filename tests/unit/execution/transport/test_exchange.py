@@ -73,6 +73,17 @@ def test_a_stamp_is_that_of_the_read_that_brought_the_byte() -> None:
     asyncio.run(scenario())
 
 
+def test_what_came_before_a_fault_in_the_same_read_has_its_arrival() -> None:
+    async def scenario() -> None:
+        exchange, _ = await feed([HEAD, b"9\r\ndata: a\n\n\r\nNONSENSE", b"0\r\n\r\n"])
+        with pytest.raises(httpx.RemoteProtocolError):
+            await exchange.whole()
+        assert exchange.abandon() == b"data: a\n\n"
+        assert exchange.arrivals.at_s(9) == 1
+
+    asyncio.run(scenario())
+
+
 @given(st.binary(max_size=120), st.lists(st.integers(0, 200), max_size=4), st.sampled_from([b"", HEAD, HEAD[:-2]]))
 def test_any_bytes_end_in_a_body_or_one_error(garbage: bytes, cuts: list[int], head: bytes) -> None:
     async def scenario() -> None:
