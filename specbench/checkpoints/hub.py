@@ -1,35 +1,29 @@
 """The hub, through huggingface_hub where it is installed: `config.json` and range requests for headers."""
 
-import importlib
 import json
-import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from specbench.checkpoints import Checkpoint, Shape
-
-OFFLINE: Final = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-TIMEOUT_S: Final = "5"
+from specbench.models.hub import library, offline_reason
 
 
 def read_repository(name: str, revision: str | None) -> Checkpoint:
     """From the local cache when offline; never raises. The token comes from the environment, as the library reads it."""
-    os.environ.setdefault("HF_HUB_ETAG_TIMEOUT", TIMEOUT_S)
-    os.environ.setdefault("HF_HUB_DOWNLOAD_TIMEOUT", TIMEOUT_S)
     try:
-        hub: Any = importlib.import_module("huggingface_hub")
+        hub = library()
     except ImportError:
         return Checkpoint(name=name, unknown="huggingface_hub is not installed: pip install 'specbench[hub]'")
-    offline = any(os.environ.get(one, "").lower() in ("1", "true", "yes", "on") for one in OFFLINE)
+    offline = offline_reason()
     try:
-        path = hub.hf_hub_download(name, "config.json", revision=revision, local_files_only=offline)
+        path = hub.hf_hub_download(name, "config.json", revision=revision, local_files_only=offline is not None)
         config = json.loads(Path(path).read_text(encoding="utf-8"))
     except Exception as error:  # noqa: BLE001  the library raises its own, requests' or httpx's, by its version
         return Checkpoint(name=name, unknown=_reason(error, offline))
     if not isinstance(config, dict):
         return Checkpoint(name=name, unknown="config.json is no JSON object")
     if offline:
-        return Checkpoint(name=name, config=config, unknown="weights: offline")
+        return Checkpoint(name=name, config=config, unknown=f"weights: {offline}")
     return _with_tensors(hub, name, revision, config)
 
 
@@ -40,11 +34,11 @@ def _with_tensors(hub: Any, name: str, revision: str | None, config: dict[str, A
             key: tuple(info.shape) for file in metadata.files_metadata.values() for key, info in file.tensors.items()
         }
     except Exception as error:  # noqa: BLE001  as above
-        return Checkpoint(name=name, config=config, unknown=f"weights: {_reason(error, False)}")
+        return Checkpoint(name=name, config=config, unknown=f"weights: {_reason(error, None)}")
     return Checkpoint(name=name, config=config, tensors=tensors)
 
 
-def _reason(error: Exception, offline: bool) -> str:
+def _reason(error: Exception, offline: str | None) -> str:
     if offline:
-        return "offline, and not in the cache"
+        return f"{offline}, and not in the cache"
     return f"the hub gave no answer ({type(error).__name__})"

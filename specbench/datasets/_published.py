@@ -1,7 +1,6 @@
 """What the published sets have in common: a file from the hub, the web or a folder, and rows that become prompts."""
 
 import hashlib
-import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from msgspec import Struct
 from specbench.datasets import Prompt, spread
 from specbench.errors import Problem, SpecbenchError
 from specbench.models import cache_folder
+from specbench.models.hub import library, offline_reason
 from specbench.suite import Workload
 
 Row = Mapping[str, Any]
@@ -59,14 +59,19 @@ class Published(Struct, frozen=True, kw_only=True):
 def from_hub(name: str, repository: str, file: str) -> Path:
     """Into the hub's own cache, which offline mode is served from. Raises SpecbenchError."""
     try:
-        hub: Any = importlib.import_module("huggingface_hub")
+        hub = library()
     except ImportError:
         raise SpecbenchError(
             f"dataset '{name}' comes from the hub: pip install 'specbench[hub]', or give `path`, a copy of {file}"
         ) from None
+    offline = offline_reason()
     try:
-        return Path(hub.hf_hub_download(repository, file, repo_type="dataset"))
+        return Path(hub.hf_hub_download(repository, file, repo_type="dataset", local_files_only=offline is not None))
     except Exception as error:  # noqa: BLE001  the library raises its own, requests' or httpx's, by its version
+        if offline:
+            raise SpecbenchError(
+                f"dataset '{name}': {offline}, and {repository} is not in the hub's cache; give `path`, a copy of {file}"
+            ) from None
         first = str(error).strip().splitlines()[0] if str(error).strip() else "no reason given"
         raise SpecbenchError(
             f"dataset '{name}': {repository} can't be fetched from the hub ({type(error).__name__}: {first[:160]}); "
