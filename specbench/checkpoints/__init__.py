@@ -23,6 +23,8 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     """None: not read."""
     tensors: dict[str, Shape] | None = None
     """Shape by name; None: not read. May be the part that the headers read so far tell."""
+    weight_bytes: int | None = None
+    """Of its weight files together; None: not known."""
     unknown: str = ""
     """Why something could not be read, in a few words."""
     is_absent: bool = False

@@ -30,12 +30,12 @@ def read_repository(name: str, revision: str | None) -> Checkpoint:
 def _with_tensors(hub: Any, name: str, revision: str | None, config: dict[str, Any]) -> Checkpoint:
     try:
         metadata = hub.get_safetensors_metadata(name, revision=revision)
-        tensors: dict[str, Shape] = {
-            key: tuple(info.shape) for file in metadata.files_metadata.values() for key, info in file.tensors.items()
-        }
+        listed = [one for file in metadata.files_metadata.values() for one in file.tensors.items()]
+        tensors: dict[str, Shape] = {key: tuple(info.shape) for key, info in listed}
+        weight_bytes = sum(info.data_offsets[1] - info.data_offsets[0] for _, info in listed)
     except Exception as error:  # noqa: BLE001  as above
         return Checkpoint(name=name, config=config, unknown=f"weights: {_reason(error, None)}")
-    return Checkpoint(name=name, config=config, tensors=tensors)
+    return Checkpoint(name=name, config=config, tensors=tensors, weight_bytes=weight_bytes)
 
 
 def _reason(error: Exception, offline: str | None) -> str:

@@ -42,7 +42,8 @@ def read_folder(folder: Path, name: str) -> Checkpoint:
         reasons.append(f"weights: {_few_words(error)}")
     if tensors is None and not reasons:
         reasons.append("it holds no .safetensors file")
-    return Checkpoint(name=name, config=config, tensors=tensors, unknown="; ".join(reasons))
+    size_bytes = sum(path.stat().st_size for path in _weight_files(folder)) if tensors is not None else None
+    return Checkpoint(name=name, config=config, tensors=tensors, weight_bytes=size_bytes, unknown="; ".join(reasons))
 
 
 def _config(folder: Path, reasons: list[str]) -> dict[str, Any] | None:
@@ -62,10 +63,14 @@ def _config(folder: Path, reasons: list[str]) -> dict[str, Any] | None:
 
 def _shapes(folder: Path) -> dict[str, Shape] | None:
     """None without a weight file. A file that the index names and that is not there makes all unknown."""
-    files = _indexed(folder) or sorted(folder.glob(WEIGHTS))
+    files = _weight_files(folder)
     if not files:
         return None
     return {name: shape for path in files for name, shape in safetensors_shapes(path).items()}
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    return _indexed(folder) or sorted(folder.glob(WEIGHTS))
 
 
 def _indexed(folder: Path) -> list[Path]:
@@ -91,7 +96,9 @@ def _read_gguf(path: Path, name: str) -> Checkpoint:
         "vocab_size": found.get("tokenizer.ggml.tokens.count") or found.get(f"{family}.vocab_size"),
     }
     config: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
-    return Checkpoint(name=name, config={"model_type": family, **config}, metadata=found, format="gguf")
+    return Checkpoint(
+        name=name, config={"model_type": family, **config}, metadata=found, weight_bytes=path.stat().st_size, format="gguf"
+    )
 
 
 def _few_words(error: Exception) -> str:

@@ -1,9 +1,12 @@
 """Look for faults before anything starts: each launch's command line against its checkpoints and the planned load.
 
+Prints nothing when there is nothing to say; checkpoints that could not be read are named on standard error.
+
 Exit codes: 0 no errors (there may be warnings), 1 an error was found, 2 the suite can't be read.
 """
 
 import argparse
+import sys
 import textwrap
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -21,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the verb's arguments."""
     parser.add_argument("suite", metavar="SUITE", help="the suite file, such as suites/kimi.yaml")
     parser.add_argument("--json", action="store_true", help="the findings as a JSON list")
+    parser.add_argument("--weights", action="store_true", help="read the values of local drafters' fc and lm_head as well")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,23 +34,14 @@ def run(args: argparse.Namespace) -> int:
     from specbench.preflight.suites import examine, with_methods
 
     suite = with_methods(read_suite(args.suite))
-    examined = examine(suite)
+    examined = examine(suite, weights=args.weights)
     if args.json:
         print(as_json(examined.findings).decode())
-    else:
-        print("\n".join(lines(examined, len(suite.variants))))
+    elif examined.findings:
+        print("\n".join(told(examined.findings)))
+    if silent := unread(examined):
+        print(f"specbench: {silent}", file=sys.stderr)
     return 1 if examined.refused else 0
-
-
-def lines(examined: "Examined", variant_count: int) -> list[str]:
-    """What a person reads: each finding once, with all the variants that it concerns."""
-    found = list(told(examined.findings))
-    if not examined.findings:
-        found = [f"no doubts about {variant_count} variants"]
-    silent = unread(examined)
-    if silent and not examined.findings:
-        return [f"{found[0]}; {silent}"]
-    return [*found, *([silent] if silent else [])]
 
 
 def unread(examined: "Examined") -> str:

@@ -14,6 +14,7 @@ from packaging.version import Version
 from specbench.analysis import Finding, Severity
 from specbench.checkpoints import Checkpoint
 from specbench.checkpoints.kinds import Kind, kind_of
+from specbench.checkpoints.weights import Weights
 from specbench.dialects.sglang_version import parse
 from specbench.preflight.words import Speculating, speculating
 
@@ -50,6 +51,10 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
     target: Checkpoint | None = None
     draft: Checkpoint | None = None
     load: Load = Load()
+    gpu_memory_bytes: int | None = None
+    """Of the smallest GPU; None where there is none or it is not known."""
+    draft_weights: tuple[Weights, ...] = ()
+    """Read only when asked for."""
     variant: str | None = None
 
     @cached_property

@@ -3,22 +3,25 @@
 import os
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specbench import engines
+from specbench import datasets, engines
 from specbench.analysis import Finding
 from specbench.checkpoints import Checkpoint
 from specbench.checkpoints.kinds import Kind, kind_of
 from specbench.checkpoints.read import read_checkpoint
+from specbench.checkpoints.weights import Weights, read_weights
 from specbench.engines import Launch
 from specbench.errors import SpecbenchError
+from specbench.execution.slots import gpus
 from specbench.models import is_own
 from specbench.plan import planned_slot
 from specbench.preflight import Facts, Load, find
-from specbench.suite import Drafter, Method, Suite, Variant
+from specbench.suite import Drafter, Method, Suite, Variant, Workload
 
 METHODS: Final[Mapping[Kind, Method]] = {
     "eagle1": "eagle",
@@ -28,7 +31,14 @@ METHODS: Final[Mapping[Kind, Method]] = {
     "plain": "draft_model",
 }
 
+LOOKED_AT_COUNT: Final = 256
+"""Prompts whose length is looked at."""
+BYTES_PER_TOKEN: Final = 8
+"""More than any prompt of these has: what follows is a lower bound of its tokens."""
+
 _read = cache(read_checkpoint)
+_read_weights = cache(read_weights)
+_gpus = cache(gpus)
 
 
 class Examined(Struct, frozen=True, kw_only=True):
@@ -48,7 +58,7 @@ class Examined(Struct, frozen=True, kw_only=True):
         return found
 
 
-def examine(suite: Suite, rehearsing: bool = False) -> Examined:
+def examine(suite: Suite, rehearsing: bool = False, weights: bool = False) -> Examined:
     """Every variant that specbench launches; one that the engine has no command for is an error too."""
     findings: list[Finding] = []
     unread: dict[str, Checkpoint] = {}
@@ -57,6 +67,7 @@ def examine(suite: Suite, rehearsing: bool = False) -> Examined:
             continue
         try:
             facts = facts_of(suite, variant, rehearsing)
+            facts = replace(facts, draft_weights=_weights(facts)) if weights else facts
         except SpecbenchError as error:
             findings.append(Finding(code="no_command", severity="error", variant=variant.name, message=str(error)))
             continue
@@ -82,9 +93,24 @@ def facts_of(suite: Suite, variant: Variant, rehearsing: bool = False) -> Facts:
         env={**shell, **command.env},
         target=target,
         load=_load(suite, variant),
+        gpu_memory_bytes=None if rehearsing else _gpu_memory_bytes(suite),
         variant=variant.name,
     )
     return replace(facts, draft=_draft(facts.words.draft_path, drafter))
+
+
+def _gpu_memory_bytes(suite: Suite) -> int | None:
+    if not suite.hardware.gpu_count:
+        return None
+    if suite.hardware.gpu_memory_bytes is not None:
+        return suite.hardware.gpu_memory_bytes
+    return min((gpu.memory_bytes for gpu in _gpus() if gpu.memory_bytes is not None), default=None)
+
+
+def _weights(facts: Facts) -> tuple[Weights, ...]:
+    """Of a drafter in a local folder."""
+    path = Path(facts.draft.name).expanduser() if facts.draft is not None else None
+    return _read_weights(path) if path is not None and path.is_dir() else ()
 
 
 def with_methods(suite: Suite) -> Suite:
@@ -111,11 +137,26 @@ def _draft(path: str | None, drafter: Drafter | None) -> Checkpoint | None:
 def _load(suite: Suite, variant: Variant) -> Load:
     return Load(
         max_concurrency=max((max(one.concurrency) for one in suite.workloads), default=0) or None,
+        max_input_tokens=max(_input_tokens(one, suite.seed) for one in suite.workloads),
         max_output_tokens=max(one.max_output_tokens for one in suite.workloads),
         fewest_steps_count=_fewest_steps(suite, variant),
         ignore_eos=any(one.ignore_eos for one in suite.workloads),
         random_prompts=any(one.dataset == "random" for one in suite.workloads),
     )
+
+
+@cache
+def _input_tokens(workload: Workload, seed: int) -> int:
+    """At least so many has its longest prompt; 0 where that would have to be fetched."""
+    if workload.dataset == "random":
+        return workload.prompt_word_count
+    if workload.dataset not in ("builtin", "jsonl"):
+        return 0
+    try:
+        prompts = datasets.get(workload.dataset).prompts(workload, seed, LOOKED_AT_COUNT)
+    except SpecbenchError:
+        return 0
+    return max((sum(len(turn.encode()) for turn in one.turns) // BYTES_PER_TOKEN for one in prompts), default=0)
 
 
 def _fewest_steps(suite: Suite, variant: Variant) -> int | None:

@@ -206,6 +206,9 @@ class Hardware(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the suite needs. 0 GPUs: it runs on the CPU."""
 
     gpu_count: Annotated[int, Meta(ge=0, le=1024, description="GPUs on the machine that the suite may use")] = 0
+    gpu_memory_bytes: Annotated[
+        Positive | None, Meta(description="Of one GPU, for `check` on another machine; left out: as nvidia-smi says")
+    ] = None
 
 
 class Expected(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

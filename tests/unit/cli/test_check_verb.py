@@ -1,4 +1,4 @@
-"""`specbench check`: the user's mistake is told in a sentence, and a healthy suite gets one line."""
+"""`specbench check`: the user's mistake is told in a sentence, and a healthy suite gets silence."""
 
 import json
 from pathlib import Path
@@ -46,8 +46,8 @@ def planted(tmp_path: Path, method: str) -> Path:
 def test_shipped_suites_raise_no_doubts(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(ROOT / "suites" / f"{name}.yaml")]) == 0
     shown = capsys.readouterr()
-    assert shown.out.startswith("no doubts about ")
-    assert (shown.out.count("\n"), shown.err) == (1, "")
+    assert shown.out == ""
+    assert shown.err.count("\n") == (1 if name == "kimi" else 0), "what can't be looked into is said once"
 
 
 def test_the_wrong_word_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
