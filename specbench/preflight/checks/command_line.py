@@ -1,12 +1,16 @@
 """The command line against the machine and the installed engine's parser."""
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from specbench.analysis import Finding
 from specbench.embedded.flags import table
 from specbench.preflight import Facts
 from specbench.preflight.checks import Check
+
+LAST_READ: Final = "0.5.23"
+"""The newest version whose flags are in the table."""
 
 
 def check(facts: Facts) -> Iterable[Finding]:
@@ -19,11 +23,11 @@ def check(facts: Facts) -> Iterable[Finding]:
 
 
 def _flags(facts: Facts) -> Iterable[Finding]:
-    """A flag that some version knows and this one does not. Words in no table are left alone."""
-    release = facts.release
+    """A flag that no version knows, or that some version knows and this one does not."""
+    release, known = facts.release, table()
+    yield from _unheard_of(facts, known)
     if release is None:
         return
-    known = table()
     for word in dict.fromkeys(one.partition("=")[0] for one in facts.argv if one.startswith("--")):
         flag = known.get(word)
         if flag is not None and not flag.known(release):
@@ -35,6 +39,21 @@ def _flags(facts: Facts) -> Iterable[Finding]:
                 f"{word}, SGLang {facts.version}",
                 f"Take {word} out of `args`, or write what this version calls it.",
             )
+
+
+def _unheard_of(facts: Facts, known: Collection[str]) -> Iterable[Finding]:
+    for word in dict.fromkeys(one.partition("=")[0] for one in facts.argv if one.startswith("--")):
+        name = word.replace("_", "-")
+        if name in known or any(one.startswith(name) for one in known):  # argparse takes beginnings, too
+            continue
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        yield facts.say(
+            "flag_unknown_to_engine",
+            "warning",  # a version newer than all that were read may know it
+            f"No SGLang up to {LAST_READ} knows {word}; the launch would end at once.",
+            word,
+            f"Write {near[0]}." if near else f"Take {word} out of `args`, or look it up in `--help` of the server.",
+        )
 
 
 def _trust(facts: Facts) -> Iterable[Finding]:

@@ -10,7 +10,11 @@ from specbench.preflight.checks import Check
 
 def check(facts: Facts) -> Iterable[Finding]:
     """At most one."""
-    if facts.engine not in ("llamacpp", "llama.cpp") or facts.words.draft_path is None or facts.algorithm is not None:
+    if (
+        facts.engine not in ("llamacpp", "llama.cpp", "llama_cpp")
+        or facts.words.draft_path is None
+        or facts.algorithm is not None
+    ):
         return
     yield facts.say(
         "draft_model_without_spec_type",

@@ -83,3 +83,13 @@ def test_run_obeys(tmp_path: Path, extra: tuple[str, ...], cause: str | None) ->
     assert json.loads((run / "run.json").read_text())["checked"] is (not extra)
     assert code == (1 if cause else 0)
     assert ("dead_drafter" in (run / "report.json").read_text()) is bool(extra)
+
+
+def test_a_llama_cpp_drafter_that_would_not_be_used_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "llama.yaml"
+    path.write_text(
+        "name: llama\nengine: llamacpp\nmodel: t.gguf\nvariants:\n  - name: plain\n"
+        "  - {name: forgotten, args: [-md, d.gguf]}\nworkloads: [{name: chat}]\n"
+    )
+    assert main(["check", str(path)]) == 1
+    assert "error: draft_model_without_spec_type  (forgotten)" in capsys.readouterr().out

@@ -187,6 +187,16 @@ def test_guessed_draft_tokens() -> None:
     assert facts("", target=DEEPSEEK).effective_draft_tokens == 4
 
 
+def test_a_flag_that_no_version_knows_is_told_with_the_nearest() -> None:
+    found = [
+        one for one in find(facts(f"{CHAIN} --cuda-graph-maxbs 8 --frobnicate")) if one.code == "flag_unknown_to_engine"
+    ]
+    assert [one.severity for one in found] == ["warning", "warning"]
+    assert found[0].remedy == "Write --cuda-graph-max-bs."
+    assert "No SGLang up to 0.5.23 knows --frobnicate" in found[1].message
+    assert not [one for one in find(facts(f"{CHAIN} --tp 2 --dtype=auto")) if one.code == "flag_unknown_to_engine"]
+
+
 def emitted() -> set[str]:
     """First arguments of `facts.say`, and names of codes kept in constants."""
     found = {"eagle3_drafter_needs_EAGLE3", "eagle1_drafter_needs_EAGLE", "method_contradicts_drafter", "no_command"}

@@ -1,0 +1,106 @@
+"""llama.cpp's HTTP: OpenAI's streaming bodies with `timings` of its own.
+
+Read in the answers of b11434. Asked for `timings_per_token`, every chunk carries `timings`: `predicted_n` counts the output
+tokens so far, `draft_n` those drafted, `draft_n_accepted` those accepted. One token comes a chunk, also when several were
+accepted at once. Each verify step yields one token beside the accepted ones, so steps are `predicted_n - draft_n_accepted`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from specbench.dialects import ChunkFacts, HttpRequest, Message
+from specbench.suite import Workload
+
+LARGEST_COUNT = 1_000_000_000
+_DECODER = msgspec.json.Decoder()
+
+
+def workload_request(messages: Sequence[Message], workload: Workload, served_model: str) -> HttpRequest:
+    """The streaming request of a workload, by its `api`. Its cache is told to keep nothing: the server has no flush."""
+    body: dict[str, Any] = {
+        "model": served_model,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "timings_per_token": True,
+        "cache_prompt": False,
+        "temperature": workload.temperature,
+        "max_tokens": workload.max_output_tokens,
+    }
+    if workload.ignore_eos:
+        body["ignore_eos"] = True
+    if workload.api == "generate":
+        return HttpRequest(path="/v1/completions", body=body | {"prompt": "\n\n".join(one.content for one in messages)})
+    if workload.thinking is not None:
+        body["chat_template_kwargs"] = {"thinking": workload.thinking, "enable_thinking": workload.thinking}
+    listed = [{"role": one.role, "content": one.content} for one in messages]
+    return HttpRequest(path="/v1/chat/completions", body=body | {"messages": listed})
+
+
+class Reader:
+    """Events of `/v1/chat/completions` and `/v1/completions`."""
+
+    def __init__(self) -> None:
+        self._output_tokens = 0
+
+    def read(self, data: bytes) -> ChunkFacts:
+        """`data` is the payload of one event. Raises ValueError on garbage."""
+        event = _object(data)
+        if error := event.get("error"):
+            text = error.get("message") if isinstance(error, dict) else error
+            return ChunkFacts(error=str(text or error), carries_tokens=False)
+        timings, usage = _mapping(event.get("timings")), _mapping(event.get("usage"))
+        choices = event.get("choices")
+        choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+        output_tokens = _count(timings.get("predicted_n"))
+        output_tokens = _count(usage.get("completion_tokens")) if output_tokens is None else output_tokens
+        text = _text(choice)
+        carries = bool(choice) and bool(text or (output_tokens is not None and output_tokens > self._output_tokens))
+        self._output_tokens = max(self._output_tokens, output_tokens or 0)
+        drafted, accepted, verified = _drafting(timings)
+        reason = choice.get("finish_reason")
+        return ChunkFacts(
+            text=text,
+            carries_tokens=carries,
+            output_tokens=output_tokens,
+            prompt_tokens=_count(usage.get("prompt_tokens")),
+            cached_tokens=_count(timings.get("cache_n")),
+            finish_reason=reason if isinstance(reason, str) else None,
+            proposed_tokens=drafted,
+            correct_tokens=accepted,
+            verify_count=verified,
+        )
+
+
+def _drafting(timings: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
+    """Tokens drafted and accepted, and verify steps; None where it does not draft."""
+    drafted, accepted = _count(timings.get("draft_n")), _count(timings.get("draft_n_accepted"))
+    predicted = _count(timings.get("predicted_n"))
+    if drafted is None or accepted is None or predicted is None or accepted > predicted:
+        return None, None, None
+    return drafted, accepted, predicted - accepted
+
+
+def _text(choice: Mapping[str, Any]) -> str:
+    delta = _mapping(choice.get("delta"))
+    parts = (delta.get("reasoning_content"), delta.get("content"), choice.get("text"))
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        event = _DECODER.decode(data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(f"an event that is no JSON ({error}): {data[:120]!r}") from None
+    if not isinstance(event, dict):
+        raise ValueError(f"an event that is no JSON object: {data[:120]!r}")
+    return event
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value <= LARGEST_COUNT else None
