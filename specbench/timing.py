@@ -3,9 +3,11 @@
 None is never zero. A request during which the system's clock was set has tokens and no times.
 """
 
+from collections.abc import Sequence
+
 from specbench.records import RequestRecord
 from specbench.suite import Slo
-from specbench.units import Second
+from specbench.units import PerSecond, Second
 
 
 def tokens_of(request: RequestRecord) -> int | None:
@@ -39,6 +41,16 @@ def tpot_s(request: RequestRecord) -> Second | None:
         total = tokens_of(request)
         later_tokens = 0 if total is None else total - 1
     return (request.chunk_s[-1] - request.chunk_s[0]) / later_tokens if later_tokens > 0 else None
+
+
+def offered_wall_s(requests: Sequence[RequestRecord], workload_rate_rps: PerSecond | None) -> Second:
+    """From the first due to the last done; in an open loop no shorter than so many arrivals take at their rate, so that
+    goodput never exceeds what was offered. 0 of nothing."""
+    if not requests:
+        return 0.0
+    wall_s = max(one.done_s for one in requests) - min(one.due_s for one in requests)
+    arrivals_count = sum(one.turn_index == 0 for one in requests)
+    return max(wall_s, arrivals_count / workload_rate_rps) if workload_rate_rps else wall_s
 
 
 def meets(request: RequestRecord, slo: Slo) -> bool:

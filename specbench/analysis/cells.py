@@ -11,6 +11,7 @@ from specbench.errors import StoreError
 from specbench.records import Failure, LevelRecord, Observation, RequestRecord
 from specbench.store import StoredRun, StoredTrial
 from specbench.suite import Slo, Speculation, Suite, Variant, Workload
+from specbench.units import PerSecond
 
 ALL_WORKLOADS = "all"
 """Name of the workload in a cell that pools them all."""
@@ -38,6 +39,8 @@ class Cell(Struct, frozen=True, kw_only=True):
     """K; None without speculation."""
     slo: Slo | None = None
     """Of its workload."""
+    rate_rps: PerSecond | None = None
+    """Arrivals offered in an open loop; None in a closed one, or by a trace."""
     beyond: bool = False
     """A level of a sweep that this variant did not come to, for its goodput had stopped growing."""
 
@@ -159,6 +162,7 @@ def _cell(key: Key, trials: Sequence[StoredTrial], proposed_tokens: int | None, 
         loads=tuple(load for trial in trials for load in _loads(key, trial)),
         proposed_tokens=proposed_tokens,
         slo=workload.slo,
+        rate_rps=workload.arrival.rate_rps if workload.arrival else None,
         beyond=workload.saturate is not None and not any(any(_recorded(key, trial)) for trial in trials),
     )
 

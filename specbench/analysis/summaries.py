@@ -6,7 +6,7 @@ from specbench.analysis import Quantiles, Summary
 from specbench.analysis.breakeven import break_even_length, efficiency_ratio
 from specbench.analysis.cells import Arm, Cell
 from specbench.analysis.metrics import METRICS, accept_source, quantile, step_times_s, tpot_source, tpots_s, ttfts_s
-from specbench.units import Ratio, Second
+from specbench.units import PerSecond, Ratio, Second
 
 
 def figure(cell: Cell, name: str) -> float | None:
@@ -35,7 +35,7 @@ def summarise(arm: Arm, cell: Cell, verdict: str, speedup_ratio: Ratio | None, b
         accept_source=accept_source(cell),
         accept_rate_ratio=figure(cell, "accept_rate_ratio"),
         proposed_tokens=arm.proposed_tokens,
-        break_even_length=break_even_length(figure(baseline, "output_tps"), output_tps, length) if comparable else None,
+        break_even_length=break_even_length(speed_tps(baseline), speed_tps(cell), length) if comparable else None,
         efficiency_ratio=efficiency_ratio(speedup_ratio, length),
         ttft=quantiles(cell, ttfts_s),
         tpot=quantiles(cell, tpots_s),
@@ -48,9 +48,14 @@ def summarise(arm: Arm, cell: Cell, verdict: str, speedup_ratio: Ratio | None, b
 
 
 def speedup(cell: Cell, baseline: Cell) -> Ratio | None:
-    """Ratio of tok/s; whether it may be drawn is `parity`'s question."""
-    ours, theirs = figure(cell, "output_tps"), figure(baseline, "output_tps")
+    """Ratio of `speed_tps`; whether it may be drawn is `parity`'s question."""
+    ours, theirs = speed_tps(cell), speed_tps(baseline)
     return ours / theirs if ours is not None and theirs else None
+
+
+def speed_tps(cell: Cell) -> PerSecond | None:
+    """tok/s; in an open loop, where that only echoes the arrivals, tok/s per user."""
+    return figure(cell, "output_tps" if cell.concurrency else "per_user_tps")
 
 
 def quantiles(cell: Cell, values: Callable[[Cell], list[Second]]) -> Quantiles | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from specbench.analysis.cells import Cell, Load
 from specbench.records import RequestRecord
-from specbench.timing import meets, tokens_of
+from specbench.timing import meets, offered_wall_s, tokens_of
 from specbench.units import PerSecond, Second
 
 
@@ -19,8 +19,8 @@ def output_tps(cell: Cell) -> PerSecond | None:
 
 
 def goodput_rps(cell: Cell) -> PerSecond | None:
-    """Requests within the objective / time from first due to last done, over the launches. None without an objective."""
-    slo, wall_s = cell.slo, sum(_wall_s(load) for load in _serving(cell))
+    """Requests within the objective / time that the load took, over the launches. None without an objective."""
+    slo, wall_s = cell.slo, sum(offered_wall_s(load.requests, cell.rate_rps) for load in _serving(cell))
     if slo is None or wall_s <= 0:
         return None
     return sum(meets(request, slo) for request in cell.served) / wall_s

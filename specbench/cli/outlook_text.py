@@ -47,7 +47,8 @@ def _header(outlook: Outlook) -> Iterator[str]:
     for index, workload in enumerate(suite.workloads):
         yield from _row(
             "" if index else "workloads",
-            f"{workload.name}: {_offered(workload)} requests; at most {workload.max_output_tokens} output tokens",
+            f"{workload.name}: {_asked(workload)}{_offered(workload)} requests; "
+            f"at most {workload.max_output_tokens} output tokens",
         )
     yield from _row("launches", _order(outlook))
     source = "from the suite's `expected`" if outlook.rehearsal is None else "for the simulated engine"
@@ -86,6 +87,18 @@ def _version_notes(outlook: Outlook) -> Iterator[str]:
             yield f"{where[0]} {launch.engine_version} in {where[1]}"
 
 
+def _asked(workload: Workload) -> str:
+    """`jsonl prompts from x.jsonl (chat, code); `, and whatever is not as usual; empty where all is."""
+    usual = workload.dataset == "builtin" and workload.categories in ((), (workload.name,))
+    words = [] if usual else [f"{workload.dataset} prompts"]
+    words += [f"from {workload.path}"] if workload.path else []
+    words += [f"({', '.join(workload.categories)})"] if workload.categories and not usual else []
+    words += ["as raw text"] if workload.api == "generate" else []
+    words += [f"thinking {'on' if workload.thinking else 'off'}"] if workload.thinking is not None else []
+    words += ["past their end (ignore_eos)"] if workload.ignore_eos else []
+    return " ".join(words) + "; " if words else ""
+
+
 def _offered(workload: Workload) -> str:
     """`concurrency 1, 8; 4, 32`, or `open loop, poisson at 2/s; 120`: requests follow."""
     arrival = workload.arrival
@@ -96,7 +109,8 @@ def _offered(workload: Workload) -> str:
         return f"concurrency {levels}{until}; {counts}"
     if arrival.trace is not None:
         return f"open loop, times from {arrival.trace}; {arrival.count or 'all its'}"
-    return f"open loop, {arrival.process} at {arrival.rate_rps:g}/s; {arrival.count}"
+    until = ", unless goodput stopped growing before" if workload.saturate else ""
+    return f"open loop, {arrival.process} at {arrival.rate_rps:g}/s{until}; {arrival.count}"
 
 
 def _launches(outlook: Outlook) -> Iterator[str]:

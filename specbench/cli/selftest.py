@@ -51,7 +51,7 @@ def outlook(suite: "Suite", result: "SelfTest") -> bool:
     count = processes_count(offered_rps, limit_rps, None)
     within = offered_rps <= count * limit_rps
     print(
-        f"{suite.name}: at most {offered_rps:,.0f} chunks/s (streams × `expected.per_user_tps`), "
+        f"{suite.name}: at most {offered_rps:,.0f} chunks/s (streams × `expected.per_user_tps`; open loop: rate × tokens), "
         f"{'within' if within else 'BEYOND'} what {count} client process{'es' if count > 1 else ''} "
         f"take{'' if count > 1 else 's'} with half a core each ({count * limit_rps:,.0f})"
     )

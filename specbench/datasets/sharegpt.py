@@ -10,7 +10,7 @@ HUMANS: Final = ("human", "user")
 
 def prompt_of(row: Row, number: int) -> Prompt | None:
     """`id`, `conversations` (or `conversation`): a list of `from` and `value`. None without a user's word."""
-    said = row["conversations"] if "conversations" in row else row["conversation"]
+    said = row["conversation"] if "conversation" in row else row["conversations"]
     turns = tuple(one["value"] for one in said if one.get("from", one.get("role")) in HUMANS and one["value"].strip())
     return Prompt(id=f"{row.get('id', 'sharegpt')}-{number}", category="sharegpt", turns=turns) if turns else None
 

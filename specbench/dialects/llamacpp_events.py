@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import signal
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -157,8 +158,18 @@ def diagnose(lines: Iterable[str], exit_code: int | None = None) -> DeathCause:
         found = cause(number, strip(line)[0])
         if found is not None:
             return found
+    if exit_code is not None and exit_code < 0:
+        return DeathCause(code="unknown", sentence=f"{signal_name(exit_code)} ended the server, and its log names no cause")
     code = "" if exit_code is None else f" (exit code {exit_code})"
     return DeathCause(code="unknown", sentence=f"the log names no cause, only consequences{code}")
+
+
+def signal_name(exit_code: int) -> str:
+    """Of a negative exit code."""
+    try:
+        return signal.Signals(-exit_code).name
+    except ValueError:
+        return f"signal {-exit_code}"
 
 
 def cause(number: int, text: str) -> DeathCause | None:

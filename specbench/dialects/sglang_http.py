@@ -25,6 +25,7 @@ from specbench.suite import Workload
 
 LARGEST_COUNT = 1_000_000_000
 """Tokens or steps of one request; more is garbage."""
+ENDED_BADLY = {"abort": "the server aborted the request", "error": "the server ended the request by an error"}
 _DECODER = msgspec.json.Decoder()
 
 
@@ -119,7 +120,7 @@ class ChatReader:
             prompt_tokens=_count(usage.get("prompt_tokens")),
             cached_tokens=_count(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens")),
             finish_reason=finish_reason if isinstance(finish_reason, str) else None,
-            error="the server aborted the request" if finish_reason == "abort" else None,
+            error=ENDED_BADLY.get(finish_reason) if isinstance(finish_reason, str) else None,
         )
 
     def _delta(self, choice: Mapping[str, Any], output_tokens: int | None) -> tuple[str, bool]:
@@ -196,7 +197,7 @@ def _has(info: Mapping[str, Any], keys: MetaInfoKeys) -> bool:
 def _object(data: bytes) -> dict[str, Any]:
     try:
         event = _DECODER.decode(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(f"an event that is no JSON ({error}): {data[:120]!r}") from None
     if not isinstance(event, dict):
         raise ValueError(f"an event that is no JSON object: {data[:120]!r}")
@@ -207,8 +208,8 @@ def _error(event: Mapping[str, Any]) -> str | None:
     error = event.get("error")
     if isinstance(error, dict):
         return str(error.get("message") or error)
-    if error:
-        return str(error)
+    if error is not None:
+        return str(error) or "an error without a message"
     return str(event.get("message")) if event.get("object") == "error" else None
 
 

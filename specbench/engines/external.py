@@ -87,6 +87,8 @@ def _url_fault(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname
+        if host and ":" not in host:
+            host.encode("idna").decode("idna")
     except ValueError as error:
         return f"the url {url} can't be read: {error}"
     if parts.scheme not in ("http", "https"):

@@ -1,16 +1,19 @@
 """An exchange, decoded into the record of one request. Pure."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, structs
 
 from specbench.dialects import ChunkFacts, EventReader
-from specbench.execution.client import Exchange
+from specbench.execution.client import Exchange, error_sentence
 from specbench.execution.transport import Event, EventSplitter
 from specbench.records import RequestRecord, TokenSource
 from specbench.units import Second
 
 DONE = b"[DONE]"
+PIECE_BYTES = 1 << 16
+"""Of a body, split into events at a time."""
 
 
 class Answer(Struct, kw_only=True):
@@ -51,14 +54,16 @@ class Decoding:
         if seen.arrivals is None or seen.status_code != 200:
             return
         splitter = EventSplitter(seen.arrivals)
-        try:
-            events = splitter.feed(seen.body)
-        except ValueError as error:
-            self.answer.error = str(error)
-            return
-        events += splitter.end() if seen.error is None else []
+        for begin in range(0, len(seen.body), PIECE_BYTES):
+            try:
+                events = splitter.feed(seen.body[begin : begin + PIECE_BYTES])
+            except ValueError as error:
+                self.answer.error = str(error)
+                return
+            self.answer.garbage_line_count = splitter.garbage_line_count
+            yield from events
+        yield from splitter.end() if seen.error is None else ()
         self.answer.garbage_line_count = splitter.garbage_line_count
-        yield from events
 
     def _take(self, event: Event) -> bool:
         """False at `[DONE]`, at an error, or at an event that can't be read; what came before is kept."""
@@ -66,10 +71,14 @@ class Decoding:
         if event.data.strip() == DONE:
             answer.done = True
             return False
+        if event.name == b"error":
+            answer.error = f"the server reported: {error_sentence(event.data)}"
+            return False
         try:
             facts = self._reader.read(event.data)
-        except ValueError as error:
-            answer.error = f"an event that can't be read: {error}: {event.data[:80]!r}"
+        except (ValueError, RecursionError) as error:
+            why = "nested too deeply" if isinstance(error, RecursionError) else error
+            answer.error = f"an event that can't be read: {why}: {event.data[:80]!r}"
             return False
         answer.facts.append((event.at_s, facts))
         if facts.error:
@@ -84,6 +93,9 @@ def record_of(
     `zero_s` is the clock's reading when the trial began."""
     chunks = [(at_s, facts) for at_s, facts in answer.facts if facts.carries_tokens]
     counts = chunk_counts([facts for _, facts in chunks])
+    last = last_counts([facts for _, facts in answer.facts])
+    if not tells_all([facts for _, facts in answer.facts]):
+        last.pop("output_tokens", None)
     return structs.replace(
         blank,
         sent_s=seen.sent_s - zero_s,
@@ -92,21 +104,29 @@ def record_of(
         stepped=bool(seen.arrivals and seen.arrivals.stepped),
         chunk_s=tuple(at_s - zero_s for at_s, _ in chunks),
         chunk_tokens=counts,
-        token_source=token_source(answer.facts, counts, stated_source),
+        token_source=token_source(answer.facts, counts, stated_source) if "output_tokens" in last else "none",
         output_text="".join(facts.text for _, facts in answer.facts),
         status_code=seen.status_code,
-        error=seen.error or answer.error or _unfinished(answer),
-        **last_counts([facts for _, facts in answer.facts]),
+        error=seen.error or answer.error or _unfinished(answer, seen.body) or _falling(chunks),
+        **last,
     )
 
 
-def _unfinished(answer: Answer) -> str | None:
+def _falling(chunks: Sequence[tuple[Second, ChunkFacts]]) -> str | None:
+    known = [facts.output_tokens for _, facts in chunks if facts.output_tokens is not None]
+    fall = next(((one, after) for one, after in itertools.pairwise(known) if after < one), None)
+    return f"the server's count of tokens falls from {fall[0]} to {fall[1]}" if fall else None
+
+
+def _unfinished(answer: Answer, body: bytes) -> str | None:
     if not answer.facts:
-        return "the answer held no events"
+        words = error_sentence(body[:PIECE_BYTES]) if body.strip() and not answer.done else ""
+        return f"the answer held no events{f': {words}' if words else ''}"
     if answer.garbage_line_count:
         return f"the answer holds lines that are no server-sent event ({answer.garbage_line_count})"
     if answer.done or any(facts.finish_reason for _, facts in answer.facts):
-        return None
+        brought = any(facts.carries_tokens or facts.output_tokens is not None for _, facts in answer.facts)
+        return None if brought else "the answer ended without a token"
     return "the answer ended without a finish reason or [DONE]"
 
 
@@ -127,6 +147,16 @@ def token_source(
     if all(one.output_tokens is None for _, one in facts):
         return "none"
     return stated or ("usage_per_chunk" if counts else "usage_at_end")
+
+
+def tells_all(facts: Sequence[ChunkFacts]) -> bool:
+    """Whether the last count came with the last tokens, or after them: one that others follow is no total."""
+    for one in reversed(facts):
+        if one.output_tokens is not None:
+            return True
+        if one.carries_tokens:
+            return False
+    return False
 
 
 COUNTED = (

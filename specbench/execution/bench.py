@@ -107,7 +107,7 @@ def _prompt_obstacles(bench: Bench) -> Iterator[str]:
         try:
             bench.prompts[workload.name] = read_prompts(workload, bench.suite.seed)
         except SpecbenchError as error:
-            yield str(error)
+            yield f"workload '{workload.name}': {error}"
 
 
 def read_prompts(workload: Workload, seed: int) -> tuple[Prompt, ...]:

@@ -10,6 +10,7 @@ import msgspec
 
 from specbench import clock
 from specbench.dialects import HttpRequest
+from specbench.errors import LaunchError
 from specbench.execution.transport import (
     WHOLE_BODY,
     Arrivals,
@@ -72,9 +73,16 @@ class LoadClient(httpx.AsyncClient):
             self._empty_posts[key] = Prepared.of(self.request_of(path, b"", timeout_s))
         return self._empty_posts[key]
 
+    def allow(self, count: int, demanded: bool) -> None:
+        """Lets the process hold so many connections. Raises LaunchError where the system refuses what is `demanded`."""
+        needed = count + SPARE_FILES
+        allowed = raise_file_limit(needed)
+        if demanded and allowed < needed:
+            cause = f"{count} streams need {needed} open files and this process may open {allowed}"
+            raise LaunchError("too_many_streams", f"{cause}; raise the limit with `ulimit -n {needed}`")
+
     async def preopen(self, count: int) -> None:
         """Opens connections ahead of the load, so that no request waits for its handshake."""
-        raise_file_limit(count + SPARE_FILES)
         if isinstance(self.wire, FastTransport):
             with suppress(httpx.TransportError):  # the request that then lacks one tells why
                 await self.wire.preopen(self.base_url, count, timeout_s=PREOPEN_TIMEOUT_S)
@@ -121,14 +129,20 @@ def _total_s(request: Outgoing) -> Second:
 async def _receive(wire: FastTransport, request: Prepared, seen: Exchange) -> None:
     """The load's way: one wake-up an answer, no object of httpx."""
     going = await wire.start(request)
-    seen.arrivals, seen.sent_s = going.arrivals, going.arrivals.sent_s
+    seen.sent_s = going.arrivals.sent_s
     try:
-        seen.body = await going.whole()
+        try:
+            seen.body = await going.whole()
+        except httpx.TransportError:
+            if not going.was_lost_at_once:
+                raise
+            going = await wire.start(request, fresh=True)
+            seen.body = await going.whole()
     except BaseException:
         seen.body = going.abandon()
         raise
     finally:
-        seen.status_code = going.status_code or None
+        seen.arrivals, seen.status_code = going.arrivals, going.status_code or None
     seen.error = answer_sentence(going.status_code, {name.lower(): value for name, value in going.headers}, seen.body)
 
 
@@ -159,8 +173,12 @@ def answer_sentence(status_code: int, headers: Mapping[bytes, bytes], body: byte
     if status_code != 200:
         wait = " ".join(headers.get(b"retry-after", b"").decode("latin-1").split())[:60]
         asked = f"; it asks to retry after {wait}{' s' if wait.isdigit() else ''}" if wait else ""
-        return f"HTTP {status_code}: {error_sentence(body[:ERROR_BODY_BYTES])}{asked}"
-    coding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
+        place = headers.get(b"location", b"").decode("latin-1")[:200]
+        asked += f"; it points to {place}" if place else ""
+        return f"HTTP {status_code}: {error_sentence(body)}{asked}"
+    coding = headers.get(b"content-encoding", b"").decode("latin-1").strip().lower() or "identity"
+    transfer = headers.get(b"transfer-encoding", b"").decode("latin-1").lower().split(",")
+    coding = next((one for one in map(str.strip, transfer) if one not in ("", "chunked", "identity")), coding)
     return None if coding == "identity" else f"the answer is compressed ({coding[:40]}) although the request forbids it"
 
 
@@ -181,9 +199,9 @@ def error_sentence(body: bytes) -> str:
     """The message inside an error's body: OpenAI's, FastAPI's or SGLang's shape, else its first words."""
     try:
         found = _message(msgspec.json.decode(body))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = None
-    text = found or body.decode(errors="replace")
+    text = found or body[:ERROR_BODY_BYTES].decode(errors="replace")
     return " ".join(text.split())[:300] or "no message"
 
 

@@ -63,14 +63,17 @@ class Target(Struct, frozen=True, kw_only=True):
     """The clock's reading when the trial began."""
 
 
-def take_requests(prompts: Iterable[Prompt], request_count: int) -> tuple[Prompt, ...]:
-    """Conversations in order until they make up so many requests; the last one may lose turns."""
+def take_requests(prompts: Iterable[Prompt], request_count: int, fewest_count: int = 0) -> tuple[Prompt, ...]:
+    """Conversations in order until they make up so many requests; the last one may lose turns.
+
+    Never fewer than `fewest_count` conversations, so that each stream has one: those beyond the count have one turn.
+    """
     taken: list[Prompt] = []
     left_count = request_count
     for prompt in prompts:
-        if left_count <= 0:
+        if left_count <= 0 and len(taken) >= fewest_count:
             break
-        taken.append(structs.replace(prompt, turns=prompt.turns[:left_count]))
+        taken.append(structs.replace(prompt, turns=prompt.turns[: max(1, left_count)]))
         left_count -= len(prompt.turns)
     return tuple(taken)
 
@@ -115,6 +118,7 @@ class Load:
         """
         queue = deque(self._conversation(level, prompt) for prompt in level.prompts)
         streams_count = level.part_streams_count or level.concurrency
+        self._target.client.allow(min(len(queue), streams_count or len(queue)), demanded=bool(streams_count))
         await self._target.client.preopen(min(len(queue), streams_count or OPEN_LOOP_CONNECTIONS))
         begin_s = await begin() if begin else clock.now_s()
         await _until(begin_s)
@@ -123,18 +127,20 @@ class Load:
                 if level.schedule_s:
                     await self._open_loop(group, level, queue, begin_s + LEAD_S)
                 else:
-                    self._closed_loop(group, level, queue, streams_count)
+                    self._closed_loop(group, level, queue, streams_count, begin_s)
         except ExceptionGroup as trouble:
             raise trouble.exceptions[0] from None
         finally:
             for pending in list(self._pending):
                 self._keep(pending)
 
-    def _closed_loop(self, group: asyncio.TaskGroup, level: Level, queue: deque[Conversation], streams_count: int) -> None:
+    def _closed_loop(
+        self, group: asyncio.TaskGroup, level: Level, queue: deque[Conversation], streams_count: int, begin_s: Second
+    ) -> None:
         cap_rps = level.workload.rate_cap_rps
         throttler = Throttler(rate_limit=1, period=1 / cap_rps) if cap_rps else None
         for _ in range(min(streams_count, len(queue))):
-            group.create_task(self._stream(group, level, queue, throttler))
+            group.create_task(self._stream(group, level, queue, throttler, begin_s))
 
     async def _open_loop(self, group: asyncio.TaskGroup, level: Level, queue: deque[Conversation], begun_s: Second) -> None:
         """Each moment is counted from the start, so that a late one does not push the next."""
@@ -143,9 +149,13 @@ class Load:
             group.create_task(self._converse(group, level, conversation, None, begun_s + offset_s))
 
     async def _stream(
-        self, group: asyncio.TaskGroup, level: Level, queue: deque[Conversation], throttler: Throttler | None
+        self,
+        group: asyncio.TaskGroup,
+        level: Level,
+        queue: deque[Conversation],
+        throttler: Throttler | None,
+        free_s: Second,
     ) -> None:
-        free_s = clock.now_s()
         while queue:
             free_s = await self._converse(group, level, queue.popleft(), throttler, free_s)
 

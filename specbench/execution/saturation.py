@@ -18,6 +18,7 @@ class Saturation:
         self._best_rps: dict[str, PerSecond] = {}
         self._over: set[str] = set()
         self._good_count = 0
+        self._arrivals_count = 0
         self._begin_s, self._end_s = float("inf"), 0.0
 
     def is_over(self, workload: Workload) -> bool:
@@ -28,13 +29,16 @@ class Saturation:
         """A measured request of the level that runs."""
         if workload.slo is not None and not request.warmup:
             self._good_count += meets(request, workload.slo)
+            self._arrivals_count += request.turn_index == 0
             self._begin_s = min(self._begin_s, request.due_s)
             self._end_s = max(self._end_s, request.done_s)
 
     def end_level(self, workload: Workload) -> PerSecond | None:
         """Its goodput; None where no objective is stated or nothing came back."""
         good_count, wall_s = self._good_count, self._end_s - self._begin_s
-        self._good_count, self._begin_s, self._end_s = 0, float("inf"), 0.0
+        if workload.arrival is not None and workload.arrival.rate_rps:
+            wall_s = max(wall_s, self._arrivals_count / workload.arrival.rate_rps)
+        self._good_count, self._arrivals_count, self._begin_s, self._end_s = 0, 0, float("inf"), 0.0
         if workload.slo is None or wall_s <= 0:
             return None
         goodput_rps = good_count / wall_s

@@ -40,7 +40,7 @@ def _gaps_s(arrival: Arrival, dice: random.Random) -> Iterator[Second]:
 
 
 def trace_s(path: Path, request_count: int | None) -> tuple[Second, ...]:
-    """The times of a trace, its first one being 0; no more than `request_count`."""
+    """The times of a trace, its first one being the start of the level; no more than `request_count`."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -51,11 +51,13 @@ def trace_s(path: Path, request_count: int | None) -> tuple[Second, ...]:
         at_s = _time_s(line)
         if at_s is None:
             raise _fault(path, number, 'is no arrival; write a line such as {"at_s": 1.25}')
+        if at_s < 0:
+            raise _fault(path, number, f"lies before the beginning: {at_s:g} s; times count from 0 on")
         if times_s and at_s < times_s[-1]:
             raise _fault(path, number, f"goes back in time: {at_s:g} s after {times_s[-1]:g} s")
         times_s.append(at_s)
-    if len(times_s) < (request_count or 1):
-        raise SpecbenchError(f"{path}: the trace holds {len(times_s)} arrivals, {request_count or 1} are needed")
+    if not times_s:
+        raise SpecbenchError(f"{path}: the trace holds no arrival")
     return tuple(at_s - times_s[0] for at_s in times_s)
 
 
@@ -73,7 +75,10 @@ def _time_s(line: bytes) -> Second | None:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    try:
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    except OverflowError:
+        return None
 
 
 def _fault(path: Path, number: int, message: str) -> SpecbenchError:

@@ -14,8 +14,9 @@ from specbench.errors import LaunchError
 from specbench.execution.load import Level
 from specbench.execution.shard import LINE_BYTES, Begin, Ended, Go, Part, Ready, Recorded, Told
 from specbench.records import RequestRecord
+from specbench.units import Second
 
-COMMAND: Final = (sys.executable, "-m", "specbench.execution.shard")
+COMMAND: Final = (sys.executable, "-P", "-m", "specbench.execution.shard")
 LEAD_S: Final = 0.05
 """From the word to their common beginning."""
 STOP_S: Final = 5.0
@@ -48,6 +49,8 @@ class Shards:
         self._sink = sink
         self._processes: list[asyncio.subprocess.Process] = []
         self._next_index = 0
+        self._owed: dict[asyncio.subprocess.Process, dict[tuple[str, int], RequestRecord]] = {}
+        """By prompt and turn, what each process has not told of yet, as it is recorded should the process die."""
 
     async def drive(self, level: Level, shards_count: int, first_index: int) -> int:
         """Until every part has ended; the index that the next request may have. Raises LaunchError `client_died`."""
@@ -57,6 +60,7 @@ class Shards:
         self._next_index = first_index
         running = self._processes[:shards_count]
         for place, (process, part) in enumerate(zip(running, deal(level, shards_count), strict=True)):
+            self._owed[process] = _owed(part, first_index + place, shards_count, clock.now_s() - self._begin.zero_s)
             _send(process, Part(level=part, first_index=first_index + place, shards_count=shards_count))
         try:
             await self._all(running, Ready)
@@ -77,13 +81,15 @@ class Shards:
         for process in processes:
             assert process.stdin is not None
             process.stdin.close()
-        for process in processes:
-            with contextlib.suppress(TimeoutError, LaunchError):
-                async with asyncio.timeout(STOP_S):
-                    await self._collect(process, Ended)
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        await asyncio.gather(*map(self._ended, processes))
+
+    async def _ended(self, process: asyncio.subprocess.Process) -> None:
+        with contextlib.suppress(TimeoutError, LaunchError):
+            async with asyncio.timeout(STOP_S):
+                await self._collect(process, Ended)
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
 
     async def _all(self, running: Sequence[asyncio.subprocess.Process], awaited: type[Ready | Ended]) -> None:
         async with asyncio.TaskGroup() as group:
@@ -102,9 +108,34 @@ class Shards:
             if not isinstance(told, Recorded):
                 continue
             self._next_index = max(self._next_index, told.record.request_index + 1)
+            self._owed[process].pop((told.record.prompt_id, told.record.turn_index), None)
             self._sink(told.record)
+        for lost in self._owed.pop(process, {}).values():
+            self._sink(lost)
         code = await process.wait()
-        raise LaunchError("client_died", f"a client process ended in the middle of the load (exit code {code})")
+        raise LaunchError(
+            "client_died",
+            f"a client process ended in the middle of the load (exit code {code}; what it printed stands above)",
+        )
+
+
+def _owed(part: Level, first_index: int, step: int, now_s: Second) -> dict[tuple[str, int], RequestRecord]:
+    pairs = [(prompt, turn) for prompt in part.prompts for turn in range(len(prompt.turns))]
+    return {
+        (prompt.id, turn): RequestRecord(
+            request_index=first_index + place * step,
+            prompt_id=prompt.id,
+            category=prompt.category,
+            workload=part.workload.name,
+            concurrency=part.concurrency,
+            turn_index=turn,
+            due_s=now_s,
+            sent_s=now_s,
+            done_s=now_s,
+            error="its client process died before it told of it",
+        )
+        for place, (prompt, turn) in enumerate(pairs)
+    }
 
 
 _PIPES: Final[dict[str, Any]] = {

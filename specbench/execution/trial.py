@@ -195,11 +195,14 @@ class LaunchRun:
         flushed = await control.flush()
         self._observe("client", "flush", {"ok": flushed})
         moments_s = schedule_s(workload, self._bench.suite.seed)
-        count = len(moments_s) or workload.level_request_count(concurrency)
-        prompts = take_requests(self._bench.prompts[workload.name], count)
+        planned = self._bench.prompts[workload.name]
+        if moments_s:  # a conversation a moment, with all its turns
+            prompts = planned[: len(moments_s)]
+        else:
+            prompts = take_requests(planned, workload.level_request_count(concurrency), concurrency)
         level = Level(workload=workload, concurrency=concurrency, prompts=prompts, schedule_s=moments_s)
-        self._level_counts, self._first_error = (0, 0, count), None
-        self._tell("level", f"{level.title}: {count} requests")
+        self._level_counts, self._first_error = (0, 0, level.request_count), None
+        self._tell("level", f"{level.title}: {level.request_count} requests")
         started_s, processes = self._elapsed_s(), self._processes_count(level)
         try:
             if processes == 1 or self._shards is None:

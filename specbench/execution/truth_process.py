@@ -12,7 +12,7 @@ import msgspec
 from specbench.errors import LaunchError
 from specbench.execution.truth import Sent
 
-COMMAND: Final = (sys.executable, "-m", "specbench.execution.truth")
+COMMAND: Final = (sys.executable, "-P", "-m", "specbench.execution.truth")
 
 
 @contextmanager

@@ -135,7 +135,10 @@ LEGEND: Final = (
         "steady tok/s: the same while all streams were in flight; open loop: from the first answer to the last arrival",
     ),
     (GOODPUT, "goodput: requests a second that kept the workload's `slo`"),
-    (VARIANT, "speed-up ×: tok/s over the baseline's; AL: tokens a verify step (1.00: no draft accepted)"),
+    (
+        VARIANT,
+        "speed-up ×: tok/s over the baseline's (open loop: per user); AL: tokens a verify step (1.00: no draft accepted)",
+    ),
     (BREAK_EVEN, "even AL: the AL at which this variant would match the baseline"),
     (ACCEPT_RATE, "accept % (K): (AL − 1) / K, K tokens proposed a step"),
     (TTFT, "TTFT: first chunk − due; TPOT: time a token after the first chunk; p99 interpolated linearly"),

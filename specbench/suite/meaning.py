@@ -148,6 +148,8 @@ def _check_dataset(document: Document, index: int, dataset: Given | None, path: 
     if path and dataset and dataset.value == "random":
         document.complain(path.keys, "'path' has no meaning with random words: remove it")
     fields = document.fields("workloads", index)
+    if "categories" in fields and dataset and dataset.value == "random":
+        document.complain(fields["categories"].keys, "'categories' has no meaning with random words: remove it")
     if "prompt_word_count" in fields and (dataset is None or dataset.value != "random"):
         document.complain(fields["prompt_word_count"].keys, "'prompt_word_count' belongs to dataset: random")
     if "thinking" in fields and "api" in fields and fields["api"].value == "generate":
@@ -181,7 +183,7 @@ def _check_last_level(document: Document, last: Given, first: Given | None) -> N
     start = first.value if first else 1
     start = start[-1] if isinstance(start, list) and start else start
     if isinstance(start, int | float) and isinstance(last.value, int | float) and last.value <= start:
-        document.complain(last.keys, f"{last.value:g} is not above the first level, {start:g}")
+        document.complain(last.keys, f"{quoted(str(last.keys[-1]))} {last.value:g} is not above the first level, {start:g}")
 
 
 def _check_arrival(document: Document, index: int) -> None:
@@ -207,7 +209,8 @@ def _check_rate(document: Document, keys: Keys, given: dict[str, Given]) -> None
     if "rate_rps" not in given and document.sound((*keys, "rate_rps")):
         document.complain(keys, "'arrival' needs 'rate_rps', or 'trace', a file with times")
     elif len(lengths) != 1:
-        document.complain(keys, "'arrival' needs one of 'duration_s' and 'request_count'")
+        only = "has both 'duration_s' and 'request_count': give one" if lengths else "needs 'duration_s' or 'request_count'"
+        document.complain(keys, f"'arrival' {only}")
     process = given["process"].value if "process" in given else "poisson"
     if "burstiness" in given and process != "gamma":
         document.complain(given["burstiness"].keys, "'burstiness' belongs to process: gamma")

@@ -3,9 +3,13 @@
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec import structs
+
 from specbench.analysis import Finding, Summary
 from specbench.analysis.checks import Check, Evidence
 from specbench.suite import Slo, Workload
+
+SHRUNK: Final = "Take no word of it from a rehearsal, whose load is small and whose server is imitated."
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
@@ -17,7 +21,8 @@ def check(evidence: Evidence) -> Iterable[Finding]:
     for name, workloads in sweeps.items():
         for variant in evidence.arms:
             rows = [row for row in evidence.rows(variant) if row.workload in {one.name for one in workloads}]
-            yield from _of(name, workloads, variant, [row for row in rows if row.goodput_rps is not None])
+            for found in _of(name, workloads, variant, [row for row in rows if row.goodput_rps is not None]):
+                yield structs.replace(found, remedy=SHRUNK) if evidence.stored.run.rehearsal else found
 
 
 def _of(name: str, workloads: list[Workload], variant: str, rows: list[Summary]) -> Iterable[Finding]:
@@ -27,8 +32,20 @@ def _of(name: str, workloads: list[Workload], variant: str, rows: list[Summary])
     slo = workloads[0].slo
     assert slo is not None
     assert best.goodput_rps is not None
+    if best.goodput_rps == 0:
+        yield Finding(
+            code="saturated",
+            severity="warning",
+            variant=variant,
+            message=f"No request of {name} kept {_words(slo)}, at any level.",
+            evidence=_nearest(rows),
+            remedy="Loosen `slo`, or look for what makes even the first level slow.",
+        )
+        return
     reached_end = (best.workload, best.concurrency) == (workloads[-1].name, workloads[-1].concurrency[-1])
-    where = f"{best.concurrency} streams" if best.concurrency else best.workload
+    where = best.workload
+    if best.concurrency:
+        where = "1 stream" if best.concurrency == 1 else f"{best.concurrency} streams"
     yield Finding(
         code="saturated",
         severity="note",
@@ -38,6 +55,11 @@ def _of(name: str, workloads: list[Workload], variant: str, rows: list[Summary])
         evidence="; ".join(f"{row.concurrency or row.workload}: {row.goodput_rps:.2f}/s" for row in rows),
         remedy="Raise the last level under `saturate` to find the end." if reached_end else "",
     )
+
+
+def _nearest(rows: list[Summary]) -> str:
+    named = [("TTFT", [row.ttft.p50_s for row in rows if row.ttft]), ("TPOT", [row.tpot.p50_s for row in rows if row.tpot])]
+    return "; ".join(f"lowest {name} p50 {min(values) * 1000:.3g} ms" for name, values in named if values)
 
 
 def _words(slo: Slo) -> str:

@@ -17,6 +17,8 @@ from specbench.units import Second
 _MAX_HEAD_BYTES: Final = 256 << 10
 _HIGH_WATER_BYTES: Final = 1 << 20
 """Unconsumed body at which reading pauses: the server then feels the backpressure."""
+FAULTS: Final = (httptools.HttpParserError, httptools.HttpParserUpgrade)
+_LOST_AT_ONCE_S: Final = 0.1
 _TICK_S: Final = 1.0
 """Longest time between two looks at the deadlines."""
 
@@ -28,10 +30,11 @@ class Exchange:
     """
 
     __slots__ = (
-        *("arrivals", "complete", "headers", "on_body", "status_code"),
-        *("_alert_bytes", "_blocks", "_deadline_s", "_defer", "_deferred", "_deferring", "_error", "_fed_blocks", "_feed"),
-        *("_framed", "_head_done", "_keep_alive", "_last_s", "_limits", "_link", "_loop", "_mark", "_marks", "_parser"),
-        *("_patient", "_paused", "_stamp", "_surplus", "_taken_bytes", "_timer", "_waiter", "_wire_bytes", "_without_body"),
+        *("arrivals", "complete", "headers", "on_body", "reused", "status_code"),
+        *("_alert_bytes", "_any_byte", "_blocks", "_body_blocks", "_deadline_s", "_defer", "_deferred"),
+        *("_deferring", "_error", "_fed_blocks", "_feed", "_framed", "_head_done", "_keep_alive", "_last_s"),
+        *("_limits", "_link", "_loop", "_mark", "_marks", "_parser", "_patient", "_paused", "_stamp"),
+        *("_surplus", "_taken_bytes", "_timer", "_trailer_bytes", "_waiter", "_wire_bytes", "_without_body"),
     )
 
     def __init__(self, limits: Limits, method: str, deadline_s: Second) -> None:
@@ -55,10 +58,12 @@ class Exchange:
         self._stamp = self.arrivals.stamps_s.append
         self._mark = self._marks.append
         self._taken_bytes = 0
-        self._wire_bytes = 0
+        self._wire_bytes = self._trailer_bytes = 0
         """Bytes read since the consumer last took some, framing included."""
         self._deferring = self._head_done = self._framed = self._keep_alive = self._surplus = False
-        self._paused = self._patient = False
+        self._paused = self._patient = self._any_byte = self.reused = False
+        self._body_blocks = -1
+        """Blocks there were at the end of the response; -1 before."""
         self._last_s: Second = 0.0
         self._alert_bytes = _HIGH_WATER_BYTES
         self._waiter: asyncio.Future[None] | None = None
@@ -80,6 +85,7 @@ class Exchange:
 
     def take(self, data: bytes, at_s: Second) -> None:
         """One read."""
+        self._any_byte = True
         if self._deferring:
             self._defer(data)
             self._stamp(at_s)
@@ -97,7 +103,7 @@ class Exchange:
             for data in self._deferred:
                 self._feed(data)
                 self._mark(len(self._blocks))
-        except httptools.HttpParserError as error:
+        except FAULTS as error:
             self._mark(len(self._blocks))  # what came before the fault, in the same read
             self._reject(error)
         self._deferred.clear()
@@ -127,7 +133,12 @@ class Exchange:
         self._surplus = self.complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers.append((name, value))
+        if not self._head_done:
+            self.headers.append((name, value))
+            return
+        self._trailer_bytes += len(name) + len(value)
+        if self._trailer_bytes > _MAX_HEAD_BYTES:
+            raise ValueError("trailers without end")
 
     def on_headers_complete(self) -> None:
         if self.complete:
@@ -150,6 +161,7 @@ class Exchange:
     def on_message_complete(self) -> None:
         if self._head_done and not self.complete:
             self._complete()
+            self._body_blocks = len(self._blocks)
 
     # What the transport calls.
 
@@ -180,6 +192,12 @@ class Exchange:
             raise self._error
         return self._drain()
 
+    @property
+    def was_lost_at_once(self) -> bool:
+        """Whether a kept connection was closed before a byte of an answer came, right after the sending: its server was
+        closing it already. The request may then be sent once more."""
+        return self.reused and not self._any_byte and now_s() - self.arrivals.sent_s < _LOST_AT_ONCE_S
+
     def abort(self) -> None:
         """Closes the connection unless the response is complete."""
         self.fail(httpx.ReadError("The response was abandoned."))
@@ -201,7 +219,7 @@ class Exchange:
         self._last_s = at_s
         try:
             self._feed(data)
-        except httptools.HttpParserError as error:
+        except FAULTS as error:
             self._reject(error)
         if len(self._blocks) != self._fed_blocks:
             self._fed_blocks = len(self._blocks)
@@ -215,14 +233,24 @@ class Exchange:
 
     def _reject(self, error: Exception) -> None:
         self._surplus = True
-        self._end(httpx.RemoteProtocolError(f"The response is not valid HTTP/1.1: {error}"))
+        if isinstance(error, httptools.HttpParserUpgrade):
+            return self._end(httpx.RemoteProtocolError("The server wants to switch to another protocol (HTTP 101)."))
+        return self._end(httpx.RemoteProtocolError(f"The response is not valid HTTP/1.1: {error}"))
 
     def _end(self, error: httpx.TransportError) -> None:
         if not self._over:
             self._error = error
             self._finish()
 
+    def _cut_surplus(self) -> None:
+        """What follows a whole response belongs to nobody; its server is not trusted with another request."""
+        del self._blocks[self._body_blocks :]
+        self._marks[:] = [min(mark, self._body_blocks) for mark in self._marks]
+        self._surplus = True
+
     def _drain(self) -> bytes:
+        if self.complete and len(self._blocks) > self._body_blocks >= 0:
+            self._cut_surplus()
         ends = list(accumulate(map(len, self._blocks), initial=self._taken_bytes))
         self.arrivals.offsets.extend(map(ends.__getitem__, self._marks))
         body = b"".join(self._blocks)

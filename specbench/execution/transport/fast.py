@@ -44,9 +44,16 @@ class FastTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         started_s = now_s()
         await request.aread()
-        exchange = await self.start(Prepared.of(request), started_s)
+        prepared = Prepared.of(request)
+        exchange = await self.start(prepared, started_s)
         try:
-            await exchange.head()
+            try:
+                await exchange.head()
+            except httpx.TransportError:
+                if not exchange.was_lost_at_once:
+                    raise
+                exchange = await self.start(prepared, started_s, fresh=True)
+                await exchange.head()
         except BaseException:
             exchange.abort()
             raise
@@ -60,17 +67,19 @@ class FastTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         self._pool.close()
 
-    async def start(self, prepared: Prepared, started_s: Second | None = None) -> Exchange:
-        """Sends on a kept connection; on a new one if there is none, or if the kept one is dead before it took a byte.
+    async def start(self, prepared: Prepared, started_s: Second | None = None, fresh: bool = False) -> Exchange:
+        """Sends on a kept connection; on a new one if there is none, if the kept one is dead before it took a byte, or if
+        `fresh`.
 
         The shortest way: the answer is then awaited with `Exchange.whole`. The total limit counts from `started_s`.
         """
         origin, method, message, limits = prepared
         begun_s = now_s() if started_s is None else started_s
-        kept: AnyLink | None = self._pool.take_idle(origin)
+        kept: AnyLink | None = None if fresh else self._pool.take_idle(origin)
         for link in (kept, None) if kept is not None else (None,):
             used = link or await self._pool.connect(origin, min(limits.connect_s, limits.total_s))
             exchange = Exchange(limits, method, begun_s + limits.total_s)
+            exchange.reused = link is not None
             try:
                 exchange.start(used, message)
             except NothingSentError as error:

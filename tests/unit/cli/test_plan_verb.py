@@ -119,7 +119,7 @@ def test_a_rehearsal_says_simulated_everywhere(capsys: pytest.CaptureFixture[str
     text = planned(capsys, KIMI, "--rehearse")
     assert text.startswith("SIMULATED  a rehearsal")
     assert text.count("SIMULATED") == 15
-    assert "at most 32 output tokens" in text
+    assert "at most 32 output tokens" in " ".join(text.split())
     assert "specbench.embedded.simulated" in text
     assert "at most 512 output tokens" in planned(capsys, KIMI, "--rehearse", "--full")
 

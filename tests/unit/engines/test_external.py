@@ -21,6 +21,9 @@ def test_a_good_url(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
+        ("http://a..b:80", "can't be read"),
+        ("http://xn--:80", "can't be read"),
+        ("http://" + 70 * "x" + ":80", "can't be read"),
         ("127.0.0.1:30000", "must begin with http:// or https://"),
         ("http://[::1", "can't be read"),
         ("http://127.0.0.1:abc", "can't be read"),

@@ -139,6 +139,11 @@ def test_an_error_of_the_sink_is_raised_as_it_is() -> None:
         asyncio.run(driven())
 
 
+def test_each_stream_has_a_conversation() -> None:
+    assert [len(prompt.turns) for prompt in take_requests(prompts(5, 2), 4, 4)] == [2, 2, 1, 1]
+    assert [len(prompt.turns) for prompt in take_requests(prompts(5, 2), 4, 2)] == [2, 2]
+
+
 @pytest.mark.parametrize(
     ("turn_count", "wanted", "taken"), [(1, 3, [1, 1, 1]), (3, 4, [3, 1]), (2, 100, [2] * 5), (2, 0, [])]
 )

@@ -110,8 +110,10 @@ def test_a_stopped_load_tells_what_was_in_flight_and_leaves_no_process() -> None
 
 
 def test_a_client_process_that_dies_ends_the_level_with_its_reason() -> None:
+    records: list[RequestRecord] = []
+
     async def drive(url: str) -> None:
-        group = shards(url, lambda _: None)
+        group = shards(url, records.append)
         driving = asyncio.create_task(group.drive(level(400, 4), 2, 0))
         await asyncio.sleep(1.5)
         victims = [one for one in psutil.Process().children() if "specbench.execution.shard" in " ".join(one.cmdline())]
@@ -122,6 +124,9 @@ def test_a_client_process_that_dies_ends_the_level_with_its_reason() -> None:
 
     with truth_server() as url:
         asyncio.run(drive(url))
+    lost = [one for one in records if one.error == "its client process died before it told of it"]
+    assert len(lost) > 100
+    assert len({one.request_index for one in records}) == len(records)
 
 
 def selftest(cpu_per_chunk_s: float) -> SelfTest:

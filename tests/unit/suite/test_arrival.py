@@ -41,8 +41,8 @@ def test_a_rehearsal_shrinks_it(tmp_path: Path) -> None:
     ("workload", "sentence"),
     [
         ("arrival: {duration_s: 3}", "needs 'rate_rps', or 'trace'"),
-        ("arrival: {rate_rps: 3}", "needs one of 'duration_s' and 'request_count'"),
-        ("arrival: {rate_rps: 3, duration_s: 1, request_count: 2}", "needs one of"),
+        ("arrival: {rate_rps: 3}", "needs 'duration_s' or 'request_count'"),
+        ("arrival: {rate_rps: 3, duration_s: 1, request_count: 2}", "has both"),
         ("arrival: {rate_rps: 0, duration_s: 1}", "rate_rps"),
         ("arrival: {rate_rps: 3, duration_s: 1, burstiness: 2}", "belongs to process: gamma"),
         ("arrival: {rate_rps: 3, duration_s: 1, process: normal}", "normal"),

@@ -1,0 +1,117 @@
+"""Acceptance taken apart: by draft position, by category, by depth into the answer, over the run. Pure.
+
+Each part pools counts, never means of requests. What the engine does not count is left out, not estimated.
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from specbench.analysis.cells import Arm
+from specbench.analysis.metrics import correct_tokens_of, pooled_accept_length
+from specbench.records import RequestRecord
+from specbench.units import Ratio
+
+DEPTHS_TOKENS: Final = (0, 128, 512, 1024, 2048, 4096, 8192)
+"""Edges of the depths that are told apart; the last is open."""
+QUARTERS_COUNT: Final = 4
+FEWEST_CHUNKS: Final = 20
+"""Of a depth, for it to be told."""
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """A share of the requests, or of their steps."""
+
+    name: str
+    accept_length: float
+    verify_count: int
+    """Steps that the figure rests on."""
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """One speculating variant, all its levels together."""
+
+    variant: str
+    position_ratio: tuple[Ratio, ...] = ()
+    """Share of steps in which the first, second, … draft token was accepted; empty without a histogram."""
+    categories: tuple[Part, ...] = ()
+    depths: tuple[Part, ...] = ()
+    """By output tokens before the step; only where each chunk is a step."""
+    quarters: tuple[Part, ...] = ()
+    """Of the run, by the order in which requests were sent."""
+
+
+def profile_of(arm: Arm) -> Profile:
+    """Of the requests that ended well."""
+    requests = [request for cell in arm.cells.values() for request in cell.served]
+    return Profile(
+        variant=arm.variant.name,
+        position_ratio=positions(requests),
+        categories=tuple(categories(requests)),
+        depths=tuple(depths(requests)),
+        quarters=tuple(quarters(requests)),
+    )
+
+
+def positions(requests: Iterable[RequestRecord]) -> tuple[Ratio, ...]:
+    """From the histograms: a step that accepted j draft tokens accepted those at positions 1 to j."""
+    histograms = [one.accept_histogram for one in requests if one.accept_histogram]
+    totals = [sum(column) for column in itertools.zip_longest(*histograms, fillvalue=0)]
+    steps = sum(totals)
+    if not steps:
+        return ()
+    return tuple(sum(totals[place:]) / steps for place in range(1, len(totals)))
+
+
+def categories(requests: Iterable[RequestRecord]) -> Iterable[Part]:
+    """In the order of their names."""
+    piles: dict[str, list[RequestRecord]] = {}
+    for request in requests:
+        piles.setdefault(request.category, []).append(request)
+    for name in sorted(piles):
+        yield from _part(name, piles[name])
+
+
+def quarters(requests: Sequence[RequestRecord]) -> Iterable[Part]:
+    """None of fewer than two requests each."""
+    ordered = sorted((one for one in requests if one.verify_count), key=lambda one: one.sent_s)
+    if len(ordered) < 2 * QUARTERS_COUNT:
+        return
+    for place in range(QUARTERS_COUNT):
+        begin, end = (len(ordered) * one // QUARTERS_COUNT for one in (place, place + 1))
+        yield from _part(f"{place + 1}/{QUARTERS_COUNT}", ordered[begin:end])
+
+
+def depths(requests: Iterable[RequestRecord]) -> Iterable[Part]:
+    """Tokens a chunk by how many came before, where the server streams by step; the first chunk is the prefill's."""
+    tokens, chunks = [0] * len(DEPTHS_TOKENS), [0] * len(DEPTHS_TOKENS)
+    for request in requests:
+        if not streams_by_step(request):
+            continue
+        before = request.chunk_tokens[0]
+        for count in request.chunk_tokens[1:]:
+            place = max(index for index, edge in enumerate(DEPTHS_TOKENS) if edge <= before)
+            tokens[place] += count
+            chunks[place] += 1
+            before += count
+    for place, edge in enumerate(DEPTHS_TOKENS):
+        if chunks[place] >= FEWEST_CHUNKS:
+            after = f"{edge} to {DEPTHS_TOKENS[place + 1]}" if place + 1 < len(DEPTHS_TOKENS) else f"from {edge}"
+            yield Part(name=after, accept_length=tokens[place] / chunks[place], verify_count=chunks[place])
+
+
+def streams_by_step(request: RequestRecord) -> bool:
+    """Whether its chunks after the first are as many as its verify steps, within one for the end of the answer."""
+    return (
+        bool(request.chunk_tokens and request.verify_count)
+        and abs(len(request.chunk_tokens) - 1 - (request.verify_count or 0)) <= 1
+    )
+
+
+def _part(name: str, requests: Sequence[RequestRecord]) -> Iterable[Part]:
+    length = pooled_accept_length(requests)
+    if length is not None:
+        steps = sum(one.verify_count or 0 for one in requests if correct_tokens_of(one) is not None)
+        yield Part(name=name, accept_length=length, verify_count=steps)
