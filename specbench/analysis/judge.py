@@ -79,7 +79,8 @@ def drafting_codes(arm: Arm) -> set[str]:
 def _would_show(arm: Arm) -> bool:
     """Whether this server's answers or log would carry acceptance if there were any."""
     return any(
-        cell.samples or any(request.token_source == "meta_info" for request in cell.served) for cell in arm.cells.values()
+        cell.samples or any(one.token_source == "meta_info" or one.proposed_tokens == 0 for one in cell.served)
+        for cell in arm.cells.values()
     )
 
 

@@ -74,9 +74,11 @@ class Reader:
 
 
 def _drafting(timings: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
-    """Tokens drafted and accepted, and verify steps; None where it does not draft."""
+    """Tokens drafted and accepted, and verify steps. Where it drafted nothing it says nothing: 0 drafted, no steps counted."""
     drafted, accepted = _count(timings.get("draft_n")), _count(timings.get("draft_n_accepted"))
     predicted = _count(timings.get("predicted_n"))
+    if drafted is None and predicted is not None:
+        return 0, None, None
     if drafted is None or accepted is None or predicted is None or accepted > predicted:
         return None, None, None
     return drafted, accepted, predicted - accepted

@@ -28,7 +28,7 @@ def test_every_chunk_is_counted_by_the_servers_own_total() -> None:
         ("", 2, True),
         ("b", 3, True),
     ]
-    assert facts[0].verify_count is None
+    assert (facts[0].verify_count, facts[0].proposed_tokens) == (None, 0)
 
 
 def test_steps_are_what_was_predicted_without_the_accepted() -> None:
