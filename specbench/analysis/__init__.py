@@ -83,6 +83,28 @@ class VariantVerdict(Struct, frozen=True, kw_only=True):
     sentence: str
 
 
+class Part(Struct, frozen=True, kw_only=True):
+    """A share of the requests, or of their steps."""
+
+    name: str
+    accept_length: float
+    verify_count: int
+    """Steps that the figure rests on."""
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """One speculating variant, all its levels together."""
+
+    variant: str
+    position_ratio: tuple[Ratio, ...] = ()
+    """Share of steps in which the first, second, … draft token was accepted; empty without a histogram."""
+    categories: tuple[Part, ...] = ()
+    depths: tuple[Part, ...] = ()
+    """By output tokens before the step; only where each chunk is a step."""
+    quarters: tuple[Part, ...] = ()
+    """Of the run, by the order in which requests were sent."""
+
+
 class Judgement(Struct, frozen=True, kw_only=True):
     """All that render sees."""
 
@@ -100,5 +122,7 @@ class Judgement(Struct, frozen=True, kw_only=True):
     verdicts: tuple[VariantVerdict, ...]
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    """Acceptance taken apart, of each variant that speculates and whose engine counts by request."""
     overview: tuple[Summary, ...] = ()
     """Variant × concurrency, all workloads pooled by ratio of totals (`workload` is `all`); empty with one workload."""

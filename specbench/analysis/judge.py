@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from specbench.analysis import Finding, Judgement, Summary, VariantVerdict, checks, parity, verdicts
 from specbench.analysis.cells import Arm, Key, arms_of, pooled, suite_of
 from specbench.analysis.metrics import accept_length
+from specbench.analysis.profile import profile_of
 from specbench.analysis.sentences import sentence
 from specbench.analysis.summaries import figure, speedup, summarise
 from specbench.store import StoredRun
@@ -44,6 +45,7 @@ def judge_run(stored: StoredRun) -> Judgement:
         verdicts=tuple(_verdict(evidence, name) for name in arms),
         findings=_ranked(checks.find(evidence)),
         notes=_notes(stored),
+        profiles=tuple(one for one in map(profile_of, arms.values()) if one.categories),
         overview=_overview(suite, arms, baseline),
     )
 

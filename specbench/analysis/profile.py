@@ -7,8 +7,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from msgspec import Struct
-
+from specbench.analysis import Part, Profile
 from specbench.analysis.cells import Arm
 from specbench.analysis.metrics import correct_tokens_of, pooled_accept_length
 from specbench.records import RequestRecord
@@ -19,28 +18,6 @@ DEPTHS_TOKENS: Final = (0, 128, 512, 1024, 2048, 4096, 8192)
 QUARTERS_COUNT: Final = 4
 FEWEST_CHUNKS: Final = 20
 """Of a depth, for it to be told."""
-
-
-class Part(Struct, frozen=True, kw_only=True):
-    """A share of the requests, or of their steps."""
-
-    name: str
-    accept_length: float
-    verify_count: int
-    """Steps that the figure rests on."""
-
-
-class Profile(Struct, frozen=True, kw_only=True):
-    """One speculating variant, all its levels together."""
-
-    variant: str
-    position_ratio: tuple[Ratio, ...] = ()
-    """Share of steps in which the first, second, … draft token was accepted; empty without a histogram."""
-    categories: tuple[Part, ...] = ()
-    depths: tuple[Part, ...] = ()
-    """By output tokens before the step; only where each chunk is a step."""
-    quarters: tuple[Part, ...] = ()
-    """Of the run, by the order in which requests were sent."""
 
 
 def profile_of(arm: Arm) -> Profile:
@@ -75,13 +52,16 @@ def categories(requests: Iterable[RequestRecord]) -> Iterable[Part]:
 
 
 def quarters(requests: Sequence[RequestRecord]) -> Iterable[Part]:
-    """None of fewer than two requests each."""
+    """Of the categories that occur in each of them only: another kind of prompts is no drift. None of fewer than two
+    requests each."""
     ordered = sorted((one for one in requests if one.verify_count), key=lambda one: one.sent_s)
     if len(ordered) < 2 * QUARTERS_COUNT:
         return
-    for place in range(QUARTERS_COUNT):
-        begin, end = (len(ordered) * one // QUARTERS_COUNT for one in (place, place + 1))
-        yield from _part(f"{place + 1}/{QUARTERS_COUNT}", ordered[begin:end])
+    edges = [len(ordered) * one // QUARTERS_COUNT for one in range(QUARTERS_COUNT + 1)]
+    piles = [ordered[begin:end] for begin, end in itertools.pairwise(edges)]
+    common = set.intersection(*({one.category for one in pile} for pile in piles))
+    for place, pile in enumerate(piles, 1):
+        yield from _part(f"{place}/{QUARTERS_COUNT}", [one for one in pile if one.category in common])
 
 
 def depths(requests: Iterable[RequestRecord]) -> Iterable[Part]:

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(told(examined.findings)))
     if silent := unread(examined):
         print(f"specbench: {silent}", file=sys.stderr)
-    return 1 if examined.refused else 0
+    return 1 if examined.has_errors else 0
 
 
 def unread(examined: "Examined") -> str:
@@ -69,7 +69,7 @@ def block(one: "Finding", variants: "Sequence[str]") -> "Iterable[str]":
     """One finding."""
     from specbench.preflight import PAGE
 
-    yield f"{one.severity}: {one.code}  ({', '.join(variants)})"
+    yield f"{one.severity}: {one.code}" + (f"  ({', '.join(variants)})" if variants else "")
     for label, text in (("", one.message), ("seen: ", one.evidence), ("do: ", one.remedy)):
         if text:
             yield textwrap.fill(label + text, COLUMNS, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)

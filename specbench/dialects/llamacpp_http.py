@@ -74,7 +74,7 @@ class Reader:
 
 
 def _drafting(timings: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
-    """Tokens drafted and accepted, and verify steps. Where it drafted nothing it says nothing: 0 drafted, no steps counted."""
+    """Tokens drafted and accepted, and verify steps. Of what it did not draft it says nothing: 0 drafted, no steps."""
     drafted, accepted = _count(timings.get("draft_n")), _count(timings.get("draft_n_accepted"))
     predicted = _count(timings.get("predicted_n"))
     if drafted is None and predicted is not None:

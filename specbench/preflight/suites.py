@@ -1,7 +1,7 @@
 """A suite's variants as facts: reads each checkpoint once, and starts nothing."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from specbench.checkpoints.read import read_checkpoint
 from specbench.checkpoints.weights import Weights, read_weights
 from specbench.engines import Launch
 from specbench.errors import SpecbenchError
+from specbench.execution.schedule import schedule_s
 from specbench.execution.slots import gpus
 from specbench.models import is_own
 from specbench.plan import planned_slot
@@ -31,6 +32,7 @@ METHODS: Final[Mapping[Kind, Method]] = {
     "plain": "draft_model",
 }
 
+UNREADABLE: Final = "prompts_unreadable"
 LOOKED_AT_COUNT: Final = 256
 """Prompts whose length is looked at."""
 BYTES_PER_TOKEN: Final = 8
@@ -49,6 +51,11 @@ class Examined(Struct, frozen=True, kw_only=True):
     """Checkpoints of which something could not be read, each once."""
 
     @property
+    def has_errors(self) -> bool:
+        """Whether something would fail."""
+        return any(one.severity == "error" for one in self.findings)
+
+    @property
     def refused(self) -> dict[str, str]:
         """By variant: why it must not be launched."""
         found: dict[str, str] = {}
@@ -60,7 +67,7 @@ class Examined(Struct, frozen=True, kw_only=True):
 
 def examine(suite: Suite, rehearsing: bool = False, weights: bool = False) -> Examined:
     """Every variant that specbench launches; one that the engine has no command for is an error too."""
-    findings: list[Finding] = []
+    findings: list[Finding] = list(_prompt_findings(suite))
     unread: dict[str, Checkpoint] = {}
     for variant in suite.variants:
         if not engines.get(variant.engine).launches:
@@ -76,6 +83,19 @@ def examine(suite: Suite, rehearsing: bool = False, weights: bool = False) -> Ex
             if one is not None and one.unknown:
                 unread[one.name] = one
     return Examined(findings=tuple(findings), unread=tuple(unread.values()))
+
+
+def _prompt_findings(suite: Suite) -> Iterator[Finding]:
+    """Prompts and traces on this machine that can't be read; what would have to be fetched is left to `run`."""
+    for workload in suite.workloads:
+        fetched = workload.dataset not in ("builtin", "jsonl", "random") and workload.path is None
+        try:
+            schedule_s(workload, suite.seed)
+            if not fetched:
+                datasets.get(workload.dataset).prompts(workload, suite.seed, 1)
+        except SpecbenchError as error:
+            message = f"workload '{workload.name}': {error}"
+            yield Finding(code=UNREADABLE, severity="error", message=message, remedy="Nothing would be sent; put it right.")
 
 
 def facts_of(suite: Suite, variant: Variant, rehearsing: bool = False) -> Facts:

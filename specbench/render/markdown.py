@@ -27,6 +27,9 @@ def _blocks(judgement: Judgement) -> Iterable[str]:
     yield "\n".join(f"- {escape(line)}" for line in lines)
     yield f"## {tables.stamped('Variant by variant', judgement)}"
     yield "\n".join(f"- **{escape(variant)}**: {escape(sentence)}" for variant, sentence in prose.sentences(judgement))
+    if parts := prose.acceptance(judgement):
+        yield f"## {tables.stamped('Acceptance taken apart: share by draft position, AL otherwise', judgement)}"
+        yield "\n".join(f"- **{escape(variant)}**: {escape(told)}" for variant, told in parts)
     if judgement.findings:
         yield "## Findings"
         yield "\n".join(_finding(remark) for remark in prose.remarks(judgement.findings))

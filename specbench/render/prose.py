@@ -1,10 +1,11 @@
 """The words around the tables: heading, a sentence a variant, findings. Terminal and Markdown draw them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from specbench.analysis import Finding, Judgement
+from specbench.analysis import Finding, Judgement, Part, Profile
+from specbench.render import words
 from specbench.render.words import clean
 
 EVIDENCE_COUNT = 3
@@ -70,3 +71,22 @@ def _remark(group: Sequence[Finding]) -> Remark:
         evidence=(*shown, f"and {more} more") if more > 0 else shown,
         remedy=clean(first.remedy),
     )
+
+
+def acceptance(judgement: Judgement) -> tuple[tuple[str, str], ...]:
+    """Variant and what its acceptance is made of, where a run has more than one part to tell."""
+    return tuple((words.clean(one.variant), _parts(one)) for one in judgement.profiles if _parts(one))
+
+
+def _parts(profile: Profile) -> str:
+    named = (
+        ("by position", [f"{words.percent(share)} %" for share in profile.position_ratio]),
+        ("by category", _told(profile.categories)),
+        ("by depth in tokens", _told(profile.depths)),
+        ("over the run", [words.length(one.accept_length) for one in profile.quarters]),
+    )
+    return "; ".join(f"{name} {', '.join(parts)}" for name, parts in named if len(parts) > 1)
+
+
+def _told(parts: Iterable[Part]) -> list[str]:
+    return [f"{words.clean(one.name)} {words.length(one.accept_length)}" for one in parts]

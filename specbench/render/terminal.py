@@ -66,6 +66,8 @@ def _parts(judgement: Judgement, width: int, all_cells: bool) -> Iterable[Text |
             [f"All {len(judgement.summaries)} cells: specbench report {words.clean(judgement.run_folder)} --all"], width
         )
     yield _sentences(judgement, width)
+    if parts := prose.acceptance(judgement):
+        yield _acceptance(parts, judgement, width)
     if judgement.findings:
         yield _findings(judgement, width)
 
@@ -144,6 +146,13 @@ def _sentences(judgement: Judgement, width: int) -> Text:
     text = Text(tables.stamped("Variant by variant", judgement), style="bold")
     for variant, sentence in prose.sentences(judgement):
         text.append("\n").append(_lines([f"{variant}: {sentence}"], width, "not bold"))
+    return text
+
+
+def _acceptance(parts: Sequence[tuple[str, str]], judgement: Judgement, width: int) -> Text:
+    text = Text(tables.stamped("Acceptance taken apart: share by draft position, AL otherwise", judgement), style="bold")
+    for variant, told in parts:
+        text.append("\n").append(_lines([f"{variant}: {told}"], width, "not bold"))
     return text
 
 

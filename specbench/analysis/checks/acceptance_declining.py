@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from specbench.analysis import Finding
+from specbench.analysis import Finding, Part
 from specbench.analysis.checks import Check, Evidence
-from specbench.analysis.profile import Part, profile_of
+from specbench.analysis.profile import profile_of
 
 FALL_RATIO: Final = 0.15
 """Of AL - 1 and of AL both: what is tolerated as chance and as a change of prompts."""

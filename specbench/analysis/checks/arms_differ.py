@@ -24,7 +24,7 @@ def check(evidence: Evidence) -> Iterable[Finding]:
             for key in keys
             if key not in OF_SPECULATION + EXPECTED
             and key not in wanted
-            and not key.startswith("spec")
+            and not key.startswith(("spec", "draft"))
             and arm.resolved.get(key) != baseline.get(key)
         ]
         if differing:

@@ -93,3 +93,33 @@ def test_a_llama_cpp_drafter_that_would_not_be_used_is_found(tmp_path: Path, cap
     )
     assert main(["check", str(path)]) == 1
     assert "error: draft_model_without_spec_type  (forgotten)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("workload", "words"),
+    [
+        ("dataset: jsonl, path: nothing.jsonl", "workload 'w': nothing.jsonl: there is no such file"),
+        ("categories: [chatt]", "workload 'w': category 'chatt' does not exist; did you mean 'chat'?"),
+        ("arrival: {trace: nothing.jsonl}", "workload 'w': nothing.jsonl: the trace can't be read"),
+    ],
+)
+def test_prompts_that_can_not_be_read_are_told(
+    workload: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        f"name: s\nengine: sglang\nmodel: o/m\nvariants: [{{name: plain}}]\nworkloads: [{{name: w, {workload}}}]\n"
+    )
+    assert main(["check", str(path)]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("error: prompts_unreadable workload 'w'")
+    assert words in said
+
+
+def test_a_set_that_would_be_fetched_is_not_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "name: s\nengine: sglang\nmodel: o/m\nvariants: [{name: plain}]\nworkloads: [{name: w, dataset: gsm8k}]\n"
+    )
+    assert main(["check", str(path)]) == 0
+    assert capsys.readouterr().out == ""
