@@ -27,6 +27,8 @@ class Load(Struct, frozen=True, kw_only=True):
     """Measured requests, failed ones included."""
     samples: tuple[DecodeSample, ...] = ()
     """Decode lines read while the level ran."""
+    counters: tuple[dict[str, Any], dict[str, Any]] | None = None
+    """`/metrics` before and after the level."""
 
 
 class Cell(Struct, frozen=True, kw_only=True):
@@ -172,7 +174,8 @@ def _loads(key: Key, trial: StoredTrial) -> Iterable[Load]:
     requests, levels = _recorded(key, trial)
     if requests and shortfall(key, trial) is None:
         window = levels[0].started_s, levels[-1].ended_s
-        yield Load(requests=requests, samples=decode_samples(trial.observations, window))
+        counters = counters_of(key, trial.observations)
+        yield Load(requests=requests, samples=decode_samples(trial.observations, window), counters=counters)
 
 
 def shortfall(key: Key, trial: StoredTrial) -> str | None:
@@ -188,6 +191,16 @@ def shortfall(key: Key, trial: StoredTrial) -> str | None:
 def _recorded(key: Key, trial: StoredTrial) -> tuple[tuple[RequestRecord, ...], list[LevelRecord]]:
     requests = tuple(one for one in trial.requests if not one.warmup and (one.workload, one.concurrency) == key)
     return requests, [one for one in trial.record.levels if (one.workload, one.concurrency) == key]
+
+
+def counters_of(key: Key, observations: Iterable[Observation]) -> tuple[dict[str, float], dict[str, float]] | None:
+    """The first reading and the last of a level; None without both."""
+    found: dict[str, dict[str, float]] = {}
+    for one in observations:
+        value = one.value if one.source == "metrics" and isinstance(one.value, dict) else {}
+        if (value.get("workload"), value.get("concurrency")) == key and isinstance(value.get("counters"), dict):
+            found[one.name] = value["counters"]
+    return (found["begin"], found["end"]) if {"begin", "end"} <= set(found) else None
 
 
 def decode_samples(observations: Iterable[Observation], window: tuple[float, float]) -> tuple[DecodeSample, ...]:

@@ -54,12 +54,34 @@ def judge_samples(numbers: Mapping[str, Any], version: str | None = None) -> Opi
         found = (found - {"healthy"}) | {"dead_drafter"}
     elif ratio is None and lengths and graphs is None:
         found.add("healthy")
+    found |= _over_time(samples, lengths, _longest(draft_tokens, steps, numbers.get("topk")))
     values = {
         "accept_length": logged_accept_length(cell),
         "accept_rate_convention": rate_meaning(pairs, version, draft_tokens, steps).convention,
         "speedup": ratio,
     }
     return Opinion(verdicts=verdicts.in_order(found), values=values)
+
+
+def _over_time(samples: Sequence[DecodeSample], lengths: Sequence[float], longest: float | None) -> set[str]:
+    """What only the order of the samples tells."""
+    found = set()
+    if verdicts.is_wedged([(one.running_requests, one.gen_throughput_tps) for one in samples]):
+        found.add("engine_wedged")
+    if verdicts.is_fallback([(one.running_requests, one.accept_length) for one in samples]):
+        return found | {"spec_fallback_engaged"}
+    if verdicts.declines(lengths):
+        found.add("acceptance_declining")
+    if verdicts.is_at_ceiling(lengths, longest):
+        found.add("acceptance_at_ceiling")
+    return found
+
+
+def _longest(draft_tokens: int | None, steps: int | None, topk: int | None) -> float | None:
+    """The ceiling of AL; None where it can't be told."""
+    if draft_tokens is None or draft_tokens < 2:
+        return None
+    return min(draft_tokens - 1, steps or draft_tokens - 1) + 1 if steps or topk in (None, 1) else None
 
 
 def judge_rows(rows: Sequence[Mapping[str, Any]], baseline_output_tps: Mapping[str, PerSecond]) -> Opinion:
@@ -69,6 +91,8 @@ def judge_rows(rows: Sequence[Mapping[str, Any]], baseline_output_tps: Mapping[s
     lengths = [row["accept_length"] for row in rows if row.get("accept_length") is not None]
     if verdicts.is_dead(lengths):
         found.add("dead_drafter")
+    if any(verdicts.goes_too_deep(pairs) for pairs in _depths_by_concurrency(rows)):
+        found.add("draft_depth_too_large")
     if any(verdicts.misleads(pairs) for pairs in _rates_by_concurrency(rows)):
         found.add("accept_rate_misleading")
     return Opinion(verdicts=verdicts.in_order(found), values={"rows": judged})
@@ -108,6 +132,16 @@ def _rates_by_concurrency(rows: Sequence[Mapping[str, Any]]) -> list[list[tuple[
     for row in rows:
         if row.get("accept_rate") is not None and row.get("output_tps") is not None:
             groups.setdefault(row.get("concurrency"), []).append((row["accept_rate"], row["output_tps"]))
+    return list(groups.values())
+
+
+def _depths_by_concurrency(rows: Sequence[Mapping[str, Any]]) -> list[list[tuple[int, float]]]:
+    """(draft tokens, tok/s) of rows with one top-k at one concurrency."""
+    groups: dict[Any, list[tuple[int, float]]] = {}
+    for row in rows:
+        depth = row.get("num_draft_tokens")
+        if depth is not None and row.get("output_tps") is not None:
+            groups.setdefault((row.get("concurrency"), row.get("topk")), []).append((depth, row["output_tps"]))
     return list(groups.values())
 
 

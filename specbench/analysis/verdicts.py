@@ -1,6 +1,7 @@
 """The decisions, on plain values: they know no record, so that a log, a run and a table of numbers are judged alike."""
 
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 from typing import Final
 
 from specbench.analysis.acceptance import DEAD_ACCEPT_LENGTH
@@ -8,6 +9,10 @@ from specbench.units import Ratio
 
 MIXED_MARGIN_RATIO: Final = 0.02
 """So few decode lines in the other regime are a ramp, not a mixture."""
+
+DECLINE_RATIO: Final = 0.15
+CEILING_RATIO: Final = 0.97
+SPEED_MARGIN_RATIO: Final = 0.02
 
 FAILED_LIMIT_RATIO: Final = 0.05
 """With more failed requests than this an arm did less work than the other."""
@@ -21,7 +26,13 @@ PRECEDENCE: Final = (
     "concurrency_capped",
     "graphs_off",
     "mixed_graph_regimes",
+    "engine_wedged",
+    "spec_fallback_engaged",
+    "acceptance_declining",
     "slower_than_baseline",
+    "not_significant",
+    "draft_depth_too_large",
+    "acceptance_at_ceiling",
     "accept_rate_misleading",
     "baseline",
     "healthy",
@@ -76,6 +87,44 @@ def misleads(rates_and_speeds: Iterable[tuple[float, float]]) -> bool:
         rate < other_rate and speed > other_speed
         for index, (rate, speed) in enumerate(pairs)
         for other_rate, other_speed in pairs[index + 1 :]
+    )
+
+
+def is_wedged(running_and_tps: Sequence[tuple[int | None, float | None]]) -> bool:
+    """Whether the last lines, three or more, say that requests run and nothing comes out."""
+    tail = list(running_and_tps)[-3:]
+    return len(tail) == 3 and all(running and tps == 0 for running, tps in tail)
+
+
+def is_fallback(running_and_lengths: Sequence[tuple[int | None, float | None]]) -> bool:
+    """Whether acceptance is there below a batch size and gone above it: speculation was switched off by design."""
+    known = [(running, length) for running, length in running_and_lengths if running is not None and length is not None]
+    off = [running for running, length in known if length <= DEAD_ACCEPT_LENGTH]
+    on = [running for running, length in known if length > DEAD_ACCEPT_LENGTH]
+    return len(off) > 1 and len(on) > 1 and min(off) > max(on)
+
+
+def declines(lengths: Sequence[float]) -> bool:
+    """Whether the last third is lower than the first by more than chance would have it, and the middle lies between."""
+    third = len(lengths) // 3
+    if third < 2:
+        return False
+    first, middle, last = (fmean(part) for part in (lengths[:third], lengths[third:-third], lengths[-third:]))
+    return first >= middle >= last and first - last > DECLINE_RATIO * first
+
+
+def is_at_ceiling(lengths: Sequence[float], longest: float | None) -> bool:
+    """Whether nearly every draft token was accepted, in every sample."""
+    return bool(lengths) and longest is not None and longest > 1 and min(lengths) - 1 >= CEILING_RATIO * (longest - 1)
+
+
+def goes_too_deep(depths_and_speeds: Iterable[tuple[int, float]]) -> bool:
+    """Whether a deeper draft is slower than a shallower one, by more than a measurement tells apart."""
+    pairs = sorted(depths_and_speeds)
+    return any(
+        depth < deeper and speed > other * (1 + SPEED_MARGIN_RATIO)
+        for index, (depth, speed) in enumerate(pairs)
+        for deeper, other in pairs[index + 1 :]
     )
 
 

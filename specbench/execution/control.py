@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 
 from specbench import clock
+from specbench.dialects.metrics import parse_metrics
 from specbench.engines import Endpoints
 from specbench.execution.client import open_client
 from specbench.units import Second
@@ -21,6 +22,7 @@ class Control:
     def __init__(self, base_url: str, endpoints: Endpoints, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._client = open_client(base_url, transport)
         self._endpoints = endpoints
+        self._without_metrics = False
 
     async def answers(self, timeout_s: Second = 2.0) -> bool:
         """Whether one of the ready paths answers 200."""
@@ -41,6 +43,17 @@ class Control:
         """What the server says of itself; None when it has no such path or does not answer."""
         found = await self._json(self._endpoints.server_info)
         return found if isinstance(found, dict) else None
+
+    async def metrics(self) -> dict[str, float]:
+        """Its counters of speculation; empty when it has no such path, which is not asked again then."""
+        path = self._endpoints.metrics
+        if path is None or self._without_metrics:
+            return {}
+        response = await self._ask("GET", path, ASK_TIMEOUT_S)
+        if response is None or response.status_code != 200:
+            self._without_metrics = response is not None
+            return {}
+        return parse_metrics(response.text)
 
     async def flush(self) -> bool | None:
         """Empties the prefix cache, retrying while the server is busy. None: the engine has no way to."""

@@ -203,6 +203,7 @@ class LaunchRun:
         level = Level(workload=workload, concurrency=concurrency, prompts=prompts, schedule_s=moments_s)
         self._level_counts, self._first_error = (0, 0, level.request_count), None
         self._tell("level", f"{level.title}: {level.request_count} requests")
+        await self._ask_metrics(control, level, "begin")
         started_s, processes = self._elapsed_s(), self._processes_count(level)
         try:
             if processes == 1 or self._shards is None:
@@ -211,7 +212,14 @@ class LaunchRun:
                 load.next_index = await self._shards.drive(level, processes, load.next_index)
         finally:
             self._add_level(level, started_s, flushed, processes)
+        await self._ask_metrics(control, level, "end")
         self._check_answers(level)
+
+    async def _ask_metrics(self, control: Control, level: Level, when: str) -> None:
+        counters = await control.metrics()
+        if counters:
+            place = {"workload": level.workload.name, "concurrency": level.concurrency}
+            self._observe("metrics", when, place | {"counters": counters})
 
     def _processes_count(self, level: Level) -> int:
         """Client processes for a level; a rehearsal's three servers side by side have the cores that more would need."""

@@ -7,8 +7,9 @@ from msgspec import structs
 
 from specbench.analysis.cells import Arm, Cell, Load
 from specbench.analysis.checks.degenerate_text import loops
+from specbench.analysis.checks.draft_depth_too_large import best_depth
 from specbench.analysis.profile import depths, positions, profile_of, quarters
-from specbench.records import RequestRecord
+from specbench.records import Observation, RequestRecord
 from tests.unit.analysis.runs import SPECULATION, decode, request, trial, variant
 from tests.unit.analysis.test_checks import findings
 
@@ -135,3 +136,44 @@ def test_looping_answers_are_a_finding_with_both_acceptances() -> None:
 def test_prompts_that_are_asked_again_are_noted() -> None:
     again = [structs.replace(steps(index, [3] * 5), prompt_id=f"p{index % 2}") for index in range(4)]
     assert findings(again)["prompts_repeat"].evidence == "chat: 2 prompts for 4 requests"
+
+
+def test_counters_and_gauge_of_metrics_are_held_against_the_requests() -> None:
+    def read(drafts: float, accepted: float, gauge: float) -> list[Observation]:
+        counters = {"vllm:spec_decode_num_drafts_total": drafts, "vllm:spec_decode_num_accepted_tokens_total": accepted}
+        place = {"workload": "chat", "concurrency": 1}
+        return [
+            Observation(
+                at_s=0.0, source="metrics", name="begin", value=place | {"counters": {"sglang:spec_accept_length": 1.5}}
+            ),
+            Observation(
+                at_s=9.0,
+                source="metrics",
+                name="end",
+                value=place | {"counters": counters | {"sglang:spec_accept_length": gauge}},
+            ),
+        ]
+
+    requests = [steps(0, [3] * 40)]
+    assert "sources_disagree" not in findings(requests, observations=read(40, 80, 2.9))
+    assert (
+        "Acceptance by the counters of /metrics is 2.00"
+        in findings(requests, observations=read(40, 40, 3.0))["sources_disagree"].message
+    )
+    assert "the gauge of /metrics is 1.50" in findings(requests, observations=read(40, 80, 1.5))["sources_disagree"].message
+
+
+def test_which_depth_would_have_been_best() -> None:
+    assert best_depth((0.8, 0.1, 0.05), 0.010, 0.022) == pytest.approx((1, (1.8 / 0.014) / (1.95 / 0.022)))
+    assert best_depth((0.9, 0.9, 0.9), 0.010, 0.011) == pytest.approx((3, 1.0))
+    assert best_depth((0.9, 0.9), 0.010, 0.009) == pytest.approx((2, 1.0))
+
+
+def test_a_draft_that_goes_too_deep_is_a_note_with_an_estimate() -> None:
+    base = [request(0, chunks=[(0.1 + 0.05 * place, 1) for place in range(20)])]
+    deep = request(
+        0, chunks=[(0.1 + 0.11 * place, 2) for place in range(20)], drafts=(20, 19), accept_histogram=(4, 11, 2, 2)
+    )
+    found = findings([deep], base)["draft_depth_too_large"]
+    assert "3 draft tokens are more than pay: 1 would be about" in found.message
+    assert found.remedy == "Measure `draft_tokens: 2` beside it."

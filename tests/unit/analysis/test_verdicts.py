@@ -1,5 +1,7 @@
 """Decisions on plain values."""
 
+from typing import Any
+
 import pytest
 
 from specbench.analysis import verdicts
@@ -109,3 +111,40 @@ def test_a_stated_limit_counts_before_a_seen_one() -> None:
 def test_numbers_of_no_known_shape_are_refused() -> None:
     with pytest.raises(ValueError, match="needs `samples`"):
         judge_plain({"tok/s": 3})
+
+
+def sampled(*pairs: tuple[float | None, int, float], **fields: Any) -> tuple[str, ...]:
+    """Samples of accept length, running requests, tok/s."""
+    named = [{"accept_length": a, "running_requests": b, "gen_throughput_tps": c} for a, b, c in pairs]
+    return judge_plain({"samples": named, "num_steps": 3, "num_draft_tokens": 4} | fields).verdicts
+
+
+def test_what_only_the_order_of_samples_tells() -> None:
+    falling = [(3.2, 4, 90.0), (3.1, 4, 90.0), (2.8, 4, 80.0), (2.7, 4, 80.0), (2.2, 4, 70.0), (2.1, 4, 70.0)]
+    assert "acceptance_declining" in sampled(*falling)
+    assert "acceptance_declining" not in sampled(*[(3.0 + 0.1 * (place % 2), 4, 90.0) for place in range(9)])
+    assert sampled((2.1, 4, 90.0), *[(2.1, 4, 0.0)] * 3) == ("engine_wedged",)
+    assert "engine_wedged" not in sampled((2.1, 4, 90.0), *[(2.1, 0, 0.0)] * 3)
+
+
+def test_speculation_that_stops_above_a_batch_size_is_no_dead_drafter() -> None:
+    found = sampled((2.4, 4, 90.0), (2.3, 8, 150.0), (1.0, 40, 400.0), (1.0, 48, 420.0))
+    assert "spec_fallback_engaged" in found
+    assert "dead_drafter" not in found
+    assert "spec_fallback_engaged" not in sampled((2.4, 40, 90.0), (2.3, 8, 150.0), (1.0, 4, 40.0), (1.0, 48, 420.0))
+
+
+def test_acceptance_at_the_ceiling() -> None:
+    assert "acceptance_at_ceiling" in sampled((3.98, 4, 90.0), (4.0, 4, 90.0))
+    assert "acceptance_at_ceiling" not in sampled((3.98, 4, 90.0), (3.0, 4, 90.0))
+    assert "acceptance_at_ceiling" not in sampled((3.98, 4, 90.0), num_steps=None, topk=4, num_draft_tokens=4)
+
+
+def test_a_deeper_draft_that_is_slower() -> None:
+    rows = [
+        {"concurrency": 8, "num_draft_tokens": tokens, "output_tps": tps, "accept_length": length}
+        for tokens, tps, length in ((4, 900.0, 2.1), (8, 700.0, 2.6))
+    ]
+    assert "draft_depth_too_large" in judge_plain({"rows": rows, "baseline_output_tps": {"8": 600.0}}).verdicts
+    rows[1]["output_tps"] = 890.0
+    assert judge_plain({"rows": rows, "baseline_output_tps": {"8": 600.0}}).verdicts == ("healthy",)

@@ -1,0 +1,58 @@
+"""Draft tokens that cost more than they bring, by the acceptance of each position: an estimate."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from specbench.analysis import Finding, Summary
+from specbench.analysis.cells import Arm
+from specbench.analysis.checks import Check, Evidence
+from specbench.analysis.profile import positions
+from specbench.units import Ratio, Second
+
+GAIN_RATIO: Final = 1.05
+"""Less is within what the estimate can't tell."""
+
+
+def check(evidence: Evidence) -> Iterable[Finding]:
+    """One a variant, at its level of fewest streams."""
+    for name, arm in evidence.arms.items():
+        rows = [row for row in evidence.rows(name) if row.step_time is not None and row.concurrency]
+        baseline = evidence.rows(evidence.suite.baseline)
+        if arm.variant.speculation is None or arm.variant.speculation.topk != 1 or not rows:
+            continue
+        row = min(rows, key=lambda one: one.concurrency)
+        plain = next((one for one in baseline if (one.workload, one.concurrency) == (row.workload, row.concurrency)), None)
+        shares = positions(arm.cells[row.workload, row.concurrency].served)
+        if plain is None or plain.step_time is None or row.step_time is None or len(shares) < 2:
+            continue
+        best, gain = best_depth(shares, plain.step_time.p50_s, row.step_time.p50_s)
+        if gain >= GAIN_RATIO:
+            yield _finding(name, arm, row, shares, best, gain)
+
+
+def best_depth(shares: Sequence[Ratio], plain_s: Second, step_s: Second) -> tuple[int, Ratio]:
+    """Draft tokens K that would have been best, from 1 to those there were, and by how much.
+
+    AL of K is 1 + the first K shares; a step is taken to grow evenly from the baseline's with each draft token.
+    """
+    depth = len(shares)
+    cost_s = max(0.0, step_s - plain_s) / depth
+    speeds = [(1 + sum(shares[:place])) / (plain_s + cost_s * place) for place in range(1, depth + 1)]
+    best = max(range(depth), key=speeds.__getitem__)
+    return best + 1, speeds[best] / speeds[-1]
+
+
+def _finding(name: str, arm: Arm, row: Summary, shares: Sequence[Ratio], best: int, gain: Ratio) -> Finding:
+    told = ", ".join(f"{share:.0%}" for share in shares)
+    return Finding(
+        code="draft_depth_too_large",
+        severity="note",
+        variant=name,
+        message=f"{len(shares)} draft tokens are more than pay: {best} would be about {gain:.2f}× as fast "
+        f"({row.workload} at {row.concurrency}; estimated).",
+        evidence=f"accepted by position: {told}; each draft token is taken to cost the same",
+        remedy=f"Measure `draft_tokens: {best + 1}` beside it.",
+    )
+
+
+CHECK: Final[Check] = check
