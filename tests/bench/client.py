@@ -2,7 +2,8 @@
 
 PATH is a server that takes `--port N`, speaks `/v1/chat/completions`, `/config?…`, `/reset` and `/stats`, and puts its own
 send time (CLOCK_REALTIME, ns) in each event's `system_fingerprint`. It is pinned to core 0, each client to core 1, one
-process each. All clients split the events and decode their JSON inside the measured CPU time. `--nice -10` needs rights.
+process each. All clients split the events and decode their JSON inside the measured CPU time. `--sglang COMMAND` adds
+SGLang's own bench_serving. `--nice -10` needs rights.
 """
 
 import argparse
@@ -42,7 +43,8 @@ def main() -> None:
     try:
         for mode, query in MODES.items():
             report(
-                mode, [run_stack(arguments, stack, query) for _ in range(arguments.repeats) for stack in chosen(arguments)]
+                mode,
+                [run_stack(arguments, stack, query) for _ in range(arguments.repeats) for stack in chosen_stacks(arguments)],
             )
     finally:
         server.terminate()
@@ -61,6 +63,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--stacks", default=",".join(STACKS))
     parser.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop")
     parser.add_argument("--nice", type=int, default=0)
+    parser.add_argument("--sglang", help="command of SGLang's bench_serving, such as 'python -m sglang.bench_serving'")
+    parser.add_argument("--tokenizer", default="gpt2", help="for --sglang: a tokenizer's folder or name")
     parser.add_argument("--stack", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if not arguments.mock and not arguments.stack:
@@ -68,9 +72,10 @@ def parse() -> argparse.Namespace:
     return arguments
 
 
-def chosen(arguments: argparse.Namespace) -> list[str]:
+def chosen_stacks(arguments: argparse.Namespace) -> list[str]:
     installed = {"aiohttp": importlib.util.find_spec("aiohttp") is not None}
-    return [stack for stack in arguments.stacks.split(",") if installed.get(stack, True)]
+    chosen = [stack for stack in arguments.stacks.split(",") if installed.get(stack, True)]
+    return chosen + (["sglang"] if arguments.sglang else [])
 
 
 def free_port() -> int:
@@ -97,6 +102,14 @@ def start_server(path: str, port: int, nice: int) -> subprocess.Popen[bytes]:
 
 
 def run_stack(arguments: argparse.Namespace, stack: str, query: str) -> dict[str, Any]:
+    if stack == "sglang":
+        from peer import measure as measure_peer  # type: ignore[import-not-found]  # beside this file
+
+        try:
+            row: dict[str, Any] = measure_peer(arguments, pinned(1, arguments.nice), query)
+        except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
+            return {"stack": stack, "error": str(error)}
+        return row
     base_url = f"http://127.0.0.1:{arguments.port}"
     gap_ms = 1000 / arguments.tokens_per_s
     urllib.request.urlopen(f"{base_url}/config?{query}&ttft_ms=300&itl_ms={gap_ms:.4f}&tpc=1").read()
