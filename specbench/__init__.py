@@ -5,6 +5,7 @@ One way through the house, and imports run only along it:
     suite   YAML to a resolved `Suite`
     plan    `Suite` to a `Plan` of `Trial`s; pure
     records what was seen, as stored: `RequestRecord`, `Observation`, `TrialRecord`, `RunRecord`
+    timing  tokens, TTFT and TPOT of one record: what load and analysis must agree on
     store   the results folder
     dialects    what servers speak: their log, line by line, and their HTTP, event by event
     models      where a suite's models come from: a folder, the hub, or made here

@@ -62,7 +62,8 @@ def checked(suite: "Suite", rehearsing: bool, names: Sequence[str]) -> Mapping[s
     from specbench.preflight.suites import examine
 
     examined = examine(suite, rehearsing)
-    findings = [one for one in examined.findings if not names or one.variant in names]
+    found = [one for one in examined.findings if one.variant is not None]  # what concerns all, the run itself tells
+    findings = [one for one in found if not names or one.variant in names]
     for line in told(findings):
         print(line, file=sys.stderr)
     return examined.refused

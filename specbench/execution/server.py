@@ -101,3 +101,16 @@ async def start(command: Command, log_path: Path, host: str, port: int) -> Serve
         except OSError as error:
             raise LaunchError("could_not_start", f"{command.argv[0]} can't be run: {error.strerror}") from None
     return Server(process)
+
+
+def uncancel() -> None:
+    """The cancellation has been heard: time limits of what is still to be done must work again."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+
+
+def reached_at(host: str) -> str:
+    """Where a server that binds to `host` is reached from this machine."""
+    plain = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"[{plain}]" if ":" in plain else plain

@@ -16,18 +16,23 @@ from specbench.execution.bench import Bench, interpreter, served_url
 from specbench.execution.client import open_client
 from specbench.execution.control import Control
 from specbench.execution.environment import without_secrets, words_without_secrets
-from specbench.execution.load import Level, Load, Target, take_requests
+from specbench.execution.levels import (
+    begin_of,
+    level_of,
+    level_processes_count,
+    level_record,
+    shortfall_sentence,
+    warmup_level,
+)
+from specbench.execution.load import Level, Load, Target
 from specbench.execution.observe import LogTail, log_tail, size_bytes
 from specbench.execution.readiness import death, wait_ready
 from specbench.execution.saturation import Saturation
-from specbench.execution.scale import offered_rps, processes_count
-from specbench.execution.schedule import schedule_s
-from specbench.execution.server import Server, start
-from specbench.execution.shard import Begin
+from specbench.execution.server import Server, reached_at, start, uncancel
 from specbench.execution.shards import Shards
 from specbench.execution.slots import lease
 from specbench.plan import Trial
-from specbench.records import Event, Failure, LevelRecord, Observation, RequestRecord, TrialRecord
+from specbench.records import Event, Failure, Observation, RequestRecord, TrialRecord
 from specbench.store import TrialWriter
 from specbench.suite import Workload
 from specbench.units import Second
@@ -74,7 +79,7 @@ class LaunchRun:
         except LaunchError as error:
             self._fail(Failure(kind=error.kind, cause=error.cause, log_tail=error.log_tail, exit_code=self._exit_code()))
         except asyncio.CancelledError:
-            _uncancel()
+            uncancel()
             self._fail(Failure(kind="interrupted", cause="stopped in the middle by the user or the system"))
         finally:
             await self._end_undisturbed()
@@ -109,7 +114,7 @@ class LaunchRun:
         slot = lease(self._bench.suite, self._variant, self._bench.ports, self._bench.leased_ports)
         command = self._bench.command(self._variant, slot)
         host = self._variant.server.host
-        base_url = f"http://{_reached_at(host)}:{slot.port}"
+        base_url = f"http://{reached_at(host)}:{slot.port}"
         self._save(argv=words_without_secrets(command.argv), env=without_secrets(command.env), slot=slot, base_url=base_url)
         self._control = Control(base_url, self._engine.endpoints)
         log_path = self._writer.log_path
@@ -165,14 +170,7 @@ class LaunchRun:
             version=self.record.engine_version,
             zero_s=self._zero_s,
         )
-        begin = Begin(
-            engine=self._variant.engine,
-            base_url=self.record.base_url,
-            served_model=served_model,
-            version=self.record.engine_version,
-            zero_s=self._zero_s,
-        )
-        self._shards = Shards(begin, self._keep)
+        self._shards = Shards(begin_of(target, self._variant.engine, self.record.base_url), self._keep)
         load = Load(target, self._keep)
         await self._warm_up(load)
         for workload in self._bench.suite.workloads:
@@ -182,29 +180,18 @@ class LaunchRun:
         await self._ask_server_info(control, "end")
 
     async def _warm_up(self, load: Load) -> None:
-        """The first workload's kind of request, one at a time. Prompts from the end: those measured first stay uncached."""
-        warmup = self._bench.suite.warmup
-        workload = self._bench.suite.workloads[0]
-        short = structs.replace(workload, max_output_tokens=warmup.max_output_tokens)
-        prompts = self._bench.prompts[workload.name][::-1]
-        taken = take_requests(prompts * (1 + warmup.request_count // len(prompts)), warmup.request_count)
-        self._level_counts = (0, 0, warmup.request_count)
-        await load.drive(Level(workload=short, concurrency=1, prompts=taken, warmup=True))
+        level = warmup_level(self._bench)
+        self._level_counts = (0, 0, level.request_count)
+        await load.drive(level)
 
     async def _drive(self, load: Load, control: Control, workload: Workload, concurrency: int) -> None:
         flushed = await control.flush()
         self._observe("client", "flush", {"ok": flushed})
-        moments_s = schedule_s(workload, self._bench.suite.seed)
-        planned = self._bench.prompts[workload.name]
-        if moments_s:  # a conversation a moment, with all its turns
-            prompts = planned[: len(moments_s)]
-        else:
-            prompts = take_requests(planned, workload.level_request_count(concurrency), concurrency)
-        level = Level(workload=workload, concurrency=concurrency, prompts=prompts, schedule_s=moments_s)
+        level = level_of(self._bench, workload, concurrency)
         self._level_counts, self._first_error = (0, 0, level.request_count), None
         self._tell("level", f"{level.title}: {level.request_count} requests")
         await self._ask_metrics(control, level, "begin")
-        started_s, processes = self._elapsed_s(), self._processes_count(level)
+        started_s, processes = self._elapsed_s(), level_processes_count(self._bench, level)
         try:
             if processes == 1 or self._shards is None:
                 await load.drive(level)
@@ -221,34 +208,18 @@ class LaunchRun:
             place = {"workload": level.workload.name, "concurrency": level.concurrency}
             self._observe("metrics", when, place | {"counters": counters})
 
-    def _processes_count(self, level: Level) -> int:
-        """Client processes for a level; a rehearsal's three servers side by side have the cores that more would need."""
-        if self._bench.rehearsal is not None:
-            return 1
-        chunks_rps = offered_rps(self._bench.suite, level.workload, level.concurrency)
-        return processes_count(chunks_rps, self._bench.client_limit_rps, level.concurrency or None)
-
     def _check_answers(self, level: Level) -> None:
-        """Raises LaunchError when more requests failed than not: the server is gone, or refuses what is asked."""
+        """Raises LaunchError when more requests failed than not."""
         ended, failed, _ = self._level_counts
-        if 2 * failed > ended or not ended:
-            count = "no request" if failed == ended else f"only {ended - failed} of {ended} requests"
-            cause = f"{count} of {level.title} succeeded: {self._first_error}"
+        cause = shortfall_sentence(level, ended, failed, self._first_error)
+        if cause is not None:
             raise LaunchError("no_answers", cause, self._log_tail())
 
     def _add_level(self, level: Level, started_s: Second, flushed: bool | None, processes: int) -> None:
         goodput_rps = self._saturation.end_level(level.workload)
         if self._saturation.is_over(level.workload):
             self._tell("note", f"{level.title}: goodput {goodput_rps:.2f} requests/s no longer grows, the sweep ends here")
-        done = LevelRecord(
-            workload=level.workload.name,
-            concurrency=level.concurrency,
-            started_s=started_s,
-            ended_s=self._elapsed_s(),
-            request_count=level.request_count,
-            flushed=flushed,
-            client_processes_count=processes,
-        )
+        done = level_record(level, started_s, self._elapsed_s(), flushed, processes)
         self._save(levels=(*self.record.levels, done))
 
     async def _ask_server_info(self, control: Control, name: str) -> None:
@@ -304,7 +275,7 @@ class LaunchRun:
         try:
             await asyncio.shield(ending)
         except asyncio.CancelledError:
-            _uncancel()
+            uncancel()
             await ending
 
     async def _end(self) -> None:
@@ -327,16 +298,3 @@ class LaunchRun:
             self._tail.finish()
             self._save(phases=tuple(self._tail.phases))
         self._tell("launch_done", "ended")
-
-
-def _uncancel() -> None:
-    """The cancellation has been heard: time limits of what is still to be done must work again."""
-    task = asyncio.current_task()
-    if task is not None:
-        task.uncancel()
-
-
-def _reached_at(host: str) -> str:
-    """Where a server that binds to `host` is reached from this machine."""
-    plain = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"[{plain}]" if ":" in plain else plain

@@ -11,19 +11,16 @@ import httpx
 from specbench.clock import now_s
 from specbench.execution.transport.arrivals import Arrivals
 from specbench.execution.transport.connection import Link
-from specbench.execution.transport.wire import NEVER_S, Deadlines, Limits, framing
+from specbench.execution.transport.timed import Timed
+from specbench.execution.transport.wire import Limits, framing
 from specbench.units import Second
 
 _MAX_HEAD_BYTES: Final = 256 << 10
-_HIGH_WATER_BYTES: Final = 1 << 20
-"""Unconsumed body at which reading pauses: the server then feels the backpressure."""
+_HIGH_WATER_BYTES: Final = 1 << 20  # of unconsumed body: reading pauses, and the server feels the backpressure
 FAULTS: Final = (httptools.HttpParserError, httptools.HttpParserUpgrade)
-_LOST_AT_ONCE_S: Final = 0.1
-_TICK_S: Final = 1.0
-"""Longest time between two looks at the deadlines."""
 
 
-class Exchange:
+class Exchange(Timed):
     """Sends a request and collects its response.
 
     `take` is the hot path: it runs once a read, stamps it and wakes nobody until `wake_bytes` are there.
@@ -34,7 +31,7 @@ class Exchange:
         *("_alert_bytes", "_any_byte", "_blocks", "_body_blocks", "_deadline_s", "_defer", "_deferred"),
         *("_deferring", "_error", "_fed_blocks", "_feed", "_framed", "_head_done", "_keep_alive", "_last_s"),
         *("_limits", "_link", "_loop", "_mark", "_marks", "_parser", "_patient", "_paused", "_stamp"),
-        *("_surplus", "_taken_bytes", "_timer", "_trailer_bytes", "_waiter", "_wire_bytes", "_without_body"),
+        *("_surplus", "_taken_bytes", "_trailer_bytes", "_waiter", "_wire_bytes", "_without_body"),
     )
 
     def __init__(self, limits: Limits, method: str, deadline_s: Second) -> None:
@@ -59,11 +56,10 @@ class Exchange:
         self._mark = self._marks.append
         self._taken_bytes = 0
         self._wire_bytes = self._trailer_bytes = 0
-        """Bytes read since the consumer last took some, framing included."""
+        """Bytes read since the consumer last took some, framing included, and those of trailers."""
         self._deferring = self._head_done = self._framed = self._keep_alive = self._surplus = False
         self._paused = self._patient = self._any_byte = self.reused = False
-        self._body_blocks = -1
-        """Blocks there were at the end of the response; -1 before."""
+        self._body_blocks = -1  # blocks there were at the end of the response
         self._last_s: Second = 0.0
         self._alert_bytes = _HIGH_WATER_BYTES
         self._waiter: asyncio.Future[None] | None = None
@@ -192,12 +188,6 @@ class Exchange:
             raise self._error
         return self._drain()
 
-    @property
-    def was_lost_at_once(self) -> bool:
-        """Whether a kept connection was closed before a byte of an answer came, right after the sending: its server was
-        closing it already. The request may then be sent once more."""
-        return self.reused and not self._any_byte and now_s() - self.arrivals.sent_s < _LOST_AT_ONCE_S
-
     def abort(self) -> None:
         """Closes the connection unless the response is complete."""
         self.fail(httpx.ReadError("The response was abandoned."))
@@ -243,7 +233,7 @@ class Exchange:
             self._finish()
 
     def _cut_surplus(self) -> None:
-        """What follows a whole response belongs to nobody; its server is not trusted with another request."""
+        """What follows a whole response belongs to nobody."""
         del self._blocks[self._body_blocks :]
         self._marks[:] = [min(mark, self._body_blocks) for mark in self._marks]
         self._surplus = True
@@ -308,31 +298,3 @@ class Exchange:
             link.release(clean)
         self._parser = self._feed = None  # they hold this object: without the cycle it goes at once
         self._wake()
-
-    # Deadlines: one timer that looks at the state and sets itself again, so that a read costs no timer.
-
-    def _tick(self) -> None:
-        now = now_s()
-        self.parse()
-        overdue = None if self._over else self._deadlines().overdue(now, self._limits)
-        if overdue is not None:
-            self.fail(overdue)
-        if not self._over:
-            self._timer = self._loop.call_later(max(0.001, self._next_look_s(now)), self._tick)
-
-    def _next_look_s(self, now: Second) -> Second:
-        return min(_TICK_S, min(self._deadlines()) - now)
-
-    def _quiet_since_s(self) -> Second:
-        stamps_s = self.arrivals.stamps_s
-        return max(self._last_s, stamps_s[-1]) if stamps_s else self._last_s
-
-    def _deadlines(self) -> Deadlines:
-        limits, sent_s = self._limits, self.arrivals.sent_s
-        sending = self._link is not None and self._link.unsent_bytes() > 0
-        return Deadlines(
-            total_s=self._deadline_s,
-            write_s=sent_s + limits.write_s if sending else NEVER_S,
-            first_byte_s=NEVER_S if self._taken_bytes or self._blocks else sent_s + limits.first_byte_s,
-            read_s=NEVER_S if self._paused else self._quiet_since_s() + limits.read_s,
-        )
