@@ -12,12 +12,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from specbench.analysis import Finding
     from specbench.preflight.suites import Examined
 
 COLUMNS = 100
+MANY = 4
+"""Variants named in a line of the table."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(as_json(examined.findings).decode())
     elif examined.findings:
-        print("\n".join(told(examined.findings)))
+        print("\n".join([*table(examined.findings), "", *told(examined.findings)]))
     if silent := unread(examined):
         print(f"specbench: {silent}", file=sys.stderr)
     return 1 if examined.has_errors else 0
@@ -53,8 +55,8 @@ def unread(examined: "Examined") -> str:
     return f"unknown, so not compared: {told_reasons}" if told_reasons else ""
 
 
-def told(findings: "Sequence[Finding]") -> "Iterable[str]":
-    """Blocks of lines, errors first."""
+def grouped(findings: "Sequence[Finding]") -> "Iterator[tuple[Finding, list[str]]]":
+    """Each finding once with the variants that it concerns, errors first."""
     ranks = {"error": 0, "warning": 1, "note": 2}
 
     def key(one: "Finding") -> tuple[int, str, str, str, str]:
@@ -62,7 +64,27 @@ def told(findings: "Sequence[Finding]") -> "Iterable[str]":
 
     for _, group in groupby(sorted(findings, key=key), key=key):
         same = list(group)
-        yield from block(same[0], [one.variant for one in same if one.variant])
+        yield same[0], [one.variant for one in same if one.variant]
+
+
+def table(findings: "Sequence[Finding]") -> "Iterator[str]":
+    """A line a finding: how grave, its code, the variants."""
+    rows = [("", "finding", "variants"), *((one.severity, one.code, _few(names)) for one, names in grouped(findings))]
+    widths = [max(len(row[place]) for row in rows) for place in range(2)]
+    for severity, code, names in rows:
+        yield f"{severity:{widths[0]}}  {code:{widths[1]}}  {names}".rstrip()
+
+
+def _few(names: "Sequence[str]") -> str:
+    """As many as a line holds."""
+    shown = ", ".join(names[:MANY]) or "all"
+    return f"{shown} and {len(names) - MANY} more" if len(names) > MANY else shown
+
+
+def told(findings: "Sequence[Finding]") -> "Iterable[str]":
+    """Blocks of lines, errors first."""
+    for one, names in grouped(findings):
+        yield from block(one, names)
 
 
 def block(one: "Finding", variants: "Sequence[str]") -> "Iterable[str]":

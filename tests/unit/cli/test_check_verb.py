@@ -53,6 +53,7 @@ def test_shipped_suites_raise_no_doubts(name: str, capsys: pytest.CaptureFixture
 def test_the_wrong_word_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(planted(tmp_path, "method: eagle, "))]) == 1
     shown = " ".join(capsys.readouterr().out.split())
+    assert shown.startswith("finding variants error eagle3_drafter_needs_EAGLE3 wrong")
     assert "error: eagle3_drafter_needs_EAGLE3 (wrong)" in shown
     assert "The drafter is made for EAGLE3 and is asked to draft as EAGLE" in shown
     assert "Write `method: eagle3` in the suite instead of `eagle`" in shown
@@ -112,7 +113,7 @@ def test_prompts_that_can_not_be_read_are_told(
     )
     assert main(["check", str(path)]) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert said.startswith("error: prompts_unreadable workload 'w'")
+    assert said.startswith("finding variants error prompts_unreadable all error: prompts_unreadable workload 'w'")
     assert words in said
 
 
