@@ -28,7 +28,7 @@ class Exchange(Timed):
 
     __slots__ = (
         *("arrivals", "complete", "headers", "on_body", "reused", "status_code"),
-        *("_alert_bytes", "_any_byte", "_blocks", "_body_blocks", "_deadline_s", "_defer", "_deferred"),
+        *("_alert_bytes", "_blocks", "_body_blocks", "_deadline_s", "_defer", "_deferred"),
         *("_deferring", "_error", "_fed_blocks", "_feed", "_framed", "_head_done", "_keep_alive", "_last_s"),
         *("_limits", "_link", "_loop", "_mark", "_marks", "_parser", "_patient", "_paused", "_stamp"),
         *("_surplus", "_taken_bytes", "_trailer_bytes", "_waiter", "_wire_bytes", "_without_body"),
@@ -58,7 +58,7 @@ class Exchange(Timed):
         self._wire_bytes = self._trailer_bytes = 0
         """Bytes read since the consumer last took some, framing included, and those of trailers."""
         self._deferring = self._head_done = self._framed = self._keep_alive = self._surplus = False
-        self._paused = self._patient = self._any_byte = self.reused = False
+        self._paused = self._patient = self.reused = False
         self._body_blocks = -1  # blocks there were at the end of the response
         self._last_s: Second = 0.0
         self._alert_bytes = _HIGH_WATER_BYTES
@@ -81,12 +81,11 @@ class Exchange(Timed):
 
     def take(self, data: bytes, at_s: Second) -> None:
         """One read."""
-        self._any_byte = True
         if self._deferring:
             self._defer(data)
             self._stamp(at_s)
             self._wire_bytes += len(data)
-            if data.endswith(b"\r\n\r\n") or len(data) < 4:  # the only way for a chunked body to end
+            if data[-4:] == b"\r\n\r\n" or len(data) < 4:  # the only way for a chunked body to end
                 self.parse()
         else:
             self._feed_now(data, at_s)
