@@ -53,10 +53,15 @@ class Decoding:
     def _split(self, seen: Exchange) -> Iterator[Event]:
         if seen.arrivals is None or seen.status_code != 200:
             return
+        plain = seen.blocks.plain_events(seen.arrivals) if seen.blocks is not None and seen.error is None else None
+        if plain is not None:
+            yield from plain
+            return
+        body = seen.joined()
         splitter = EventSplitter(seen.arrivals)
-        for begin in range(0, len(seen.body), PIECE_BYTES):
+        for begin in range(0, len(body), PIECE_BYTES):
             try:
-                events = splitter.feed(seen.body[begin : begin + PIECE_BYTES])
+                events = splitter.feed(body[begin : begin + PIECE_BYTES])
             except ValueError as error:
                 self.answer.error = str(error)
                 return
@@ -107,7 +112,7 @@ def record_of(
         token_source=token_source(answer.facts, counts, stated_source) if "output_tokens" in last else "none",
         output_text="".join(facts.text for _, facts in answer.facts),
         status_code=seen.status_code,
-        error=seen.error or answer.error or _unfinished(answer, seen.body) or _falling(chunks),
+        error=seen.error or answer.error or _unfinished(answer, seen) or _falling(chunks),
         **last,
     )
 
@@ -118,8 +123,9 @@ def _falling(chunks: Sequence[tuple[Second, ChunkFacts]]) -> str | None:
     return f"the server's count of tokens falls from {fall[0]} to {fall[1]}" if fall else None
 
 
-def _unfinished(answer: Answer, body: bytes) -> str | None:
+def _unfinished(answer: Answer, seen: Exchange) -> str | None:
     if not answer.facts:
+        body = seen.joined()
         words = error_sentence(body[:PIECE_BYTES]) if body.strip() and not answer.done else ""
         return f"the answer held no events{f': {words}' if words else ''}"
     if answer.garbage_line_count:

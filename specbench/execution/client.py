@@ -37,12 +37,21 @@ class Exchange(msgspec.Struct, kw_only=True):
     done_s: Second = 0.0
     """Arrival of the last byte where the answer ended well, else when it was given up."""
     body: bytes = b""
+    """Of an answer that came in no blocks; see `joined`."""
+    blocks: Any = None
+    """`Blocks` of a body that came whole."""
     arrivals: Any = None
     """`Arrivals` of the body; None when there was no answer."""
     status_code: int | None = None
     error: str | None = None
     cancelled: bool = False
     """The load was stopped before the answer ended."""
+
+    def joined(self) -> bytes:
+        """The body as one."""
+        if self.blocks is not None:
+            self.body, self.blocks = self.blocks.joined(self.arrivals), None
+        return self.body
 
 
 class LoadClient(httpx.AsyncClient):
@@ -132,18 +141,19 @@ async def _receive(wire: FastTransport, request: Prepared, seen: Exchange) -> No
     seen.sent_s = going.arrivals.sent_s
     try:
         try:
-            seen.body = await going.whole()
+            seen.blocks = await going.whole()
         except httpx.TransportError:
             if not going.was_lost_at_once:
                 raise
             going = await wire.start(request, fresh=True)
-            seen.body = await going.whole()
+            seen.blocks = await going.whole()
     except BaseException:
         seen.body = going.abandon()
         raise
     finally:
         seen.arrivals, seen.status_code = going.arrivals, going.status_code or None
-    seen.error = answer_sentence(going.status_code, {name.lower(): value for name, value in going.headers}, seen.body)
+    body = seen.joined() if going.status_code != 200 else b""
+    seen.error = answer_sentence(going.status_code, {name.lower(): value for name, value in going.headers}, body)
 
 
 async def _receive_by_httpx(wire: httpx.AsyncBaseTransport, request: httpx.Request, seen: Exchange) -> None:

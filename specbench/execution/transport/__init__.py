@@ -16,12 +16,13 @@ from specbench.execution.transport.arrivals import Arrivals, StampClock
 from specbench.execution.transport.fast import FastTransport, proxy_note
 from specbench.execution.transport.pool import raise_file_limit
 from specbench.execution.transport.reading import EventStream
-from specbench.execution.transport.sse import Event, EventSplitter
+from specbench.execution.transport.sse import Blocks, Event, EventSplitter
 from specbench.execution.transport.wire import WHOLE_BODY, Prepared, request_extensions
 
 __all__ = [
     "WHOLE_BODY",
     "Arrivals",
+    "Blocks",
     "Event",
     "EventSplitter",
     "EventStream",

@@ -11,6 +11,7 @@ import httpx
 from specbench.clock import now_s
 from specbench.execution.transport.arrivals import Arrivals
 from specbench.execution.transport.connection import Link
+from specbench.execution.transport.sse import Blocks
 from specbench.execution.transport.timed import Timed
 from specbench.execution.transport.wire import Limits, framing
 from specbench.units import Second
@@ -178,14 +179,15 @@ class Exchange(Timed):
             raise self._error
         return b""
 
-    async def whole(self) -> bytes:
+    async def whole(self) -> Blocks:
         """The body, once it is complete: what waits is woken once. When this raises, `abandon` gives what had arrived."""
         self._patient = True
         while not self._over:
             await self._wait(self._limits.max_body_bytes if self._head_done else _MAX_HEAD_BYTES)
         if self._error is not None:
             raise self._error
-        return self._drain()
+        self._cut_surplus()
+        return Blocks(self._blocks, self._marks)
 
     def abort(self) -> None:
         """Closes the connection unless the response is complete."""
@@ -233,13 +235,12 @@ class Exchange(Timed):
 
     def _cut_surplus(self) -> None:
         """What follows a whole response belongs to nobody."""
-        del self._blocks[self._body_blocks :]
-        self._marks[:] = [min(mark, self._body_blocks) for mark in self._marks]
-        self._surplus = True
+        if len(self._blocks) > self._body_blocks >= 0:
+            del self._blocks[self._body_blocks :]
+            self._marks[:] = [min(mark, self._body_blocks) for mark in self._marks]
 
     def _drain(self) -> bytes:
-        if self.complete and len(self._blocks) > self._body_blocks >= 0:
-            self._cut_surplus()
+        self._cut_surplus()
         ends = list(accumulate(map(len, self._blocks), initial=self._taken_bytes))
         self.arrivals.offsets.extend(map(ends.__getitem__, self._marks))
         body = b"".join(self._blocks)

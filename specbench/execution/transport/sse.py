@@ -1,6 +1,7 @@
 """Server-sent events: bytes in, payloads with their arrival out. Pure; a body split anywhere gives the same events."""
 
-from typing import Final
+from itertools import accumulate
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -20,6 +21,32 @@ class Event(Struct, frozen=True, gc=False):
     """Arrival of the last byte of the blank line that ended it."""
     name: bytes = b""
     """The `event:` field; empty when there is none."""
+
+
+class Blocks(NamedTuple):
+    """A body as its parser gave it. `marks[i]` blocks were there after the read stamped `stamps_s[i]`."""
+
+    blocks: list[bytes]
+    marks: list[int]
+
+    def joined(self, arrivals: Arrivals) -> bytes:
+        """As one, with `arrivals.offsets` filled in."""
+        ends = list(accumulate(map(len, self.blocks), initial=0))
+        arrivals.offsets.extend(map(ends.__getitem__, self.marks))
+        return b"".join(self.blocks)
+
+    def plain_events(self, arrivals: Arrivals) -> list[Event] | None:
+        """The events, where each block is one `data: ` line and its blank line, as engines send them: nothing is joined and
+        split again. None for any other body."""
+        events: list[Event] = []
+        read, marks, stamps_s = 0, self.marks, arrivals.stamps_s
+        for place, block in enumerate(self.blocks):
+            if block[:6] != b"data: " or block[-2:] != b"\n\n" or block.count(b"\n") != 2 or b"\r" in block:
+                return None
+            while marks[read] <= place:
+                read += 1
+            events.append(Event(block[6:-2], stamps_s[read]))
+        return events
 
 
 class EventSplitter:

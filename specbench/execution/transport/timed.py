@@ -50,7 +50,9 @@ class Timed:
     def was_lost_at_once(self) -> bool:
         """Whether a kept connection was closed before a byte of an answer came, right after the sending: its server was
         closing it already. The request may then be sent once more."""
-        return self.reused and not self._head_done and not self._wire_bytes and now_s() - self.arrivals.sent_s < _LOST_AT_ONCE_S
+        return (
+            self.reused and not self._head_done and not self._wire_bytes and now_s() - self.arrivals.sent_s < _LOST_AT_ONCE_S
+        )
 
     def _tick(self) -> None:
         now = now_s()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specbench.execution.transport import Arrivals, EventSplitter
+from specbench.execution.transport import Arrivals, Blocks, EventSplitter
 from tests.unit.execution.transport.bed import Drive, Meeting, read_request
 
 BODIES = {
@@ -173,3 +173,24 @@ def test_events_come_with_their_arrivals(drive: Drive) -> None:
         assert got[0].at_s >= stream.arrivals.sent_s
 
     drive(handler, scenario)
+
+
+PIECES = st.sampled_from(
+    [b"data: {}\n\n", b"data: abc\n\n", b"data: [DONE]\n\n", b": c\n\n", b"data: a\r\n\r\n", b"data: a\n", b"\n", b"x"]
+)
+
+
+@given(st.lists(PIECES, max_size=8), st.data())
+def test_blocks_that_are_events_are_read_as_the_splitter_reads_them(blocks: list[bytes], data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(blocks)), max_size=4)))
+    arrivals = Arrivals()
+    marks = [*cuts, len(blocks)]
+    arrivals.stamps_s.extend(float(place) for place in range(len(marks)))
+    plain = Blocks(list(blocks), marks).plain_events(arrivals)
+    body = Blocks(list(blocks), marks).joined(arrivals)
+    splitter = EventSplitter(arrivals)
+    split = splitter.feed(body) + splitter.end()
+    if plain is not None:
+        assert plain == split
+    elif all(block in (b"data: {}\n\n", b"data: abc\n\n", b"data: [DONE]\n\n") for block in blocks):
+        pytest.fail("plain events were not read as such")
