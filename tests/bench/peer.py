@@ -5,6 +5,7 @@ is what an event costs it, start-up and report apart. How late it stamps can't b
 """
 
 import argparse
+import json
 import resource
 import shlex
 import subprocess
@@ -49,7 +50,8 @@ def _run(arguments: argparse.Namespace, pin: list[str], base_url: str, tokens: i
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode:
         raise RuntimeError((done.stderr.strip() or done.stdout.strip()).splitlines()[-1])
-    return _children_s() - before, arguments.streams * tokens
+    used_s = _children_s() - before
+    return used_s, int(json.loads(urllib.request.urlopen(f"{base_url}/stats").read())["events"])
 
 
 def _children_s() -> float:
