@@ -38,6 +38,8 @@ class Blocks(NamedTuple):
     def plain_events(self, arrivals: Arrivals) -> list[Event] | None:
         """The events, where each block is one `data: ` line and its blank line, as engines send them: nothing is joined and
         split again. None for any other body."""
+        if max(map(len, self.blocks), default=0) > _MAX_EVENT_BYTES:
+            return None  # the splitter refuses it
         events: list[Event] = []
         read, marks, stamps_s = 0, self.marks, arrivals.stamps_s
         for place, block in enumerate(self.blocks):

@@ -92,3 +92,12 @@ def test_more_streams_than_files_are_refused_with_the_number(monkeypatch: pytest
         LaunchError, match=r"1000 streams need 1256 open files and this process may open 300; .*ulimit -n 1256"
     ):
         asyncio.run(ask_for(1000, demanded=True))
+
+
+def test_an_event_beyond_the_limit_is_refused_also_when_it_comes_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specbench.execution.transport.sse._MAX_EVENT_BYTES", 70_000)
+    huge = event("x" * 150_000, 3, "stop")
+    one = record(body_server(HEAD + chunked(event("a", 1)) + chunked(huge) + chunked(b"")))
+    assert one.error is not None
+    assert "longer than 70000 bytes" in one.error
+    assert one.output_text == "a"
