@@ -49,8 +49,12 @@ def offered_wall_s(requests: Sequence[RequestRecord], workload_rate_rps: PerSeco
     if not requests:
         return 0.0
     wall_s = max(one.done_s for one in requests) - min(one.due_s for one in requests)
-    arrivals_count = sum(one.turn_index == 0 for one in requests)
-    return max(wall_s, arrivals_count / workload_rate_rps) if workload_rate_rps else wall_s
+    return no_shorter_s(wall_s, sum(one.turn_index == 0 for one in requests), workload_rate_rps)
+
+
+def no_shorter_s(wall_s: Second, arrivals_count: int, rate_rps: PerSecond | None) -> Second:
+    """`wall_s`, or the time that so many arrivals take at their rate, if that is longer."""
+    return max(wall_s, arrivals_count / rate_rps) if rate_rps else wall_s
 
 
 def meets(request: RequestRecord, slo: Slo) -> bool:

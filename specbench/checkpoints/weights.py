@@ -47,7 +47,9 @@ def _of_file(path: Path) -> Iterator[Weights]:
         yield Weights(name="", file=path.name, unknown=f"no header that can be read ({type(error).__name__})")
         return
     for name, entry in header.items() if isinstance(header, dict) else ():
-        if any(name == told or name.endswith("." + told) for told in TOLD) and "midlayer." not in name:
+        if not isinstance(entry, dict):
+            yield Weights(name=name, file=path.name, unknown="its entry in the header is no object")
+        elif any(name == told or name.endswith("." + told) for told in TOLD) and "midlayer." not in name:
             yield _of_tensor(path, name, entry, 8 + header_bytes)
 
 

@@ -1,4 +1,4 @@
-"""Random words, for load without meaning: no two prompts share a prefix, and acceptance on them means nothing.
+"""Random words, for load without meaning: prompts share a prefix by chance only, and acceptance on them means nothing.
 
 A word is a token or two: what a prompt really has is in the records (`prompt_tokens`, the server's count).
 """

@@ -8,13 +8,9 @@ accepted at once. Each verify step yields one token beside the accepted ones, so
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from specbench.dialects import ChunkFacts, HttpRequest, Message
+from specbench.dialects.event_json import count_of, mapping_of, object_of
 from specbench.suite import Workload
-
-LARGEST_COUNT = 1_000_000_000
-_DECODER = msgspec.json.Decoder()
 
 
 def workload_request(messages: Sequence[Message], workload: Workload, served_model: str) -> HttpRequest:
@@ -46,15 +42,15 @@ class Reader:
 
     def read(self, data: bytes) -> ChunkFacts:
         """`data` is the payload of one event. Raises ValueError on garbage."""
-        event = _object(data)
+        event = object_of(data)
         if error := event.get("error"):
             text = error.get("message") if isinstance(error, dict) else error
             return ChunkFacts(error=str(text or error), carries_tokens=False)
-        timings, usage = _mapping(event.get("timings")), _mapping(event.get("usage"))
+        timings, usage = mapping_of(event.get("timings")), mapping_of(event.get("usage"))
         choices = event.get("choices")
-        choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
-        output_tokens = _count(timings.get("predicted_n"))
-        output_tokens = _count(usage.get("completion_tokens")) if output_tokens is None else output_tokens
+        choice = mapping_of(choices[0]) if isinstance(choices, list) and choices else {}
+        output_tokens = count_of(timings.get("predicted_n"))
+        output_tokens = count_of(usage.get("completion_tokens")) if output_tokens is None else output_tokens
         text = _text(choice)
         carries = bool(choice) and bool(text or (output_tokens is not None and output_tokens > self._output_tokens))
         self._output_tokens = max(self._output_tokens, output_tokens or 0)
@@ -64,8 +60,8 @@ class Reader:
             text=text,
             carries_tokens=carries,
             output_tokens=output_tokens,
-            prompt_tokens=_count(usage.get("prompt_tokens")),
-            cached_tokens=_count(timings.get("cache_n")),
+            prompt_tokens=count_of(usage.get("prompt_tokens")),
+            cached_tokens=count_of(timings.get("cache_n")),
             finish_reason=reason if isinstance(reason, str) else None,
             proposed_tokens=drafted,
             correct_tokens=accepted,
@@ -75,8 +71,8 @@ class Reader:
 
 def _drafting(timings: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
     """Tokens drafted and accepted, and verify steps. Of what it did not draft it says nothing: 0 drafted, no steps."""
-    drafted, accepted = _count(timings.get("draft_n")), _count(timings.get("draft_n_accepted"))
-    predicted = _count(timings.get("predicted_n"))
+    drafted, accepted = count_of(timings.get("draft_n")), count_of(timings.get("draft_n_accepted"))
+    predicted = count_of(timings.get("predicted_n"))
     if drafted is None and predicted is not None:
         return 0, None, None
     if drafted is None or accepted is None or predicted is None or accepted > predicted:
@@ -85,24 +81,6 @@ def _drafting(timings: Mapping[str, Any]) -> tuple[int | None, int | None, int |
 
 
 def _text(choice: Mapping[str, Any]) -> str:
-    delta = _mapping(choice.get("delta"))
+    delta = mapping_of(choice.get("delta"))
     parts = (delta.get("reasoning_content"), delta.get("content"), choice.get("text"))
     return "".join(part for part in parts if isinstance(part, str))
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        event = _DECODER.decode(data)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise ValueError(f"an event that is no JSON ({error}): {data[:120]!r}") from None
-    if not isinstance(event, dict):
-        raise ValueError(f"an event that is no JSON object: {data[:120]!r}")
-    return event
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value <= LARGEST_COUNT else None

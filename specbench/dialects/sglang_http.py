@@ -17,16 +17,12 @@ Read in the sources of 0.4.6, 0.4.9, 0.5.4, 0.5.5, 0.5.9, 0.5.19 and 0.5.23 (`en
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from specbench.dialects import ChunkFacts, EventReader, HttpRequest, Message
+from specbench.dialects.event_json import count_of, mapping_of, object_of
 from specbench.dialects.sglang_version import META_INFO_KEYS, SPEC_DETAILS, MetaInfoKeys, parse
 from specbench.suite import Workload
 
-LARGEST_COUNT = 1_000_000_000
-"""Tokens or steps of one request; more is garbage."""
 ENDED_BADLY = {"abort": "the server aborted the request", "error": "the server ended the request by an error"}
-_DECODER = msgspec.json.Decoder()
 
 
 def chat_request(
@@ -102,30 +98,30 @@ class ChatReader:
 
     def read(self, data: bytes) -> ChunkFacts:
         """`data` is the payload of one event. Raises ValueError on garbage."""
-        event = _object(data)
+        event = object_of(data)
         error = _error(event)
         if error is not None:
             return ChunkFacts(error=error, carries_tokens=False)
-        usage = _mapping(event.get("usage"))
-        output_tokens = _count(usage.get("completion_tokens"))
-        choice = _mapping(next(iter(_items(event.get("choices"))), None))
+        usage = mapping_of(event.get("usage"))
+        output_tokens = count_of(usage.get("completion_tokens"))
+        choice = mapping_of(next(iter(_items(event.get("choices"))), None))
         text, carries = self._delta(choice, output_tokens)
         finish_reason = choice.get("finish_reason")
-        spec = _first(_mapping(event.get("sglext")).get("spec_tokens_details"))
+        spec = _first(mapping_of(event.get("sglext")).get("spec_tokens_details"))
         return _facts(
             spec,
             text=text,
             carries_tokens=carries,
             output_tokens=output_tokens,
-            prompt_tokens=_count(usage.get("prompt_tokens")),
-            cached_tokens=_count(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens")),
+            prompt_tokens=count_of(usage.get("prompt_tokens")),
+            cached_tokens=count_of(mapping_of(usage.get("prompt_tokens_details")).get("cached_tokens")),
             finish_reason=finish_reason if isinstance(finish_reason, str) else None,
             error=ENDED_BADLY.get(finish_reason) if isinstance(finish_reason, str) else None,
         )
 
     def _delta(self, choice: Mapping[str, Any], output_tokens: int | None) -> tuple[str, bool]:
         """New text, and whether the event brings tokens: the role, the finish and the usage chunk bring none."""
-        delta = _mapping(choice.get("delta"))
+        delta = mapping_of(choice.get("delta"))
         text = "".join(part for key in ("reasoning_content", "content") if isinstance(part := delta.get(key), str))
         grown = output_tokens is not None and output_tokens > self._output_tokens
         self._output_tokens = max(self._output_tokens, output_tokens or 0)
@@ -142,12 +138,12 @@ class GenerateReader:
 
     def read(self, data: bytes) -> ChunkFacts:
         """`data` is the payload of one event. Raises ValueError on garbage."""
-        event = _object(data)
+        event = object_of(data)
         error = _error(event)
         if error is not None:
             return ChunkFacts(error=error, carries_tokens=False)
-        info = _mapping(event.get("meta_info"))
-        output_tokens = _count(info.get("completion_tokens"))
+        info = mapping_of(event.get("meta_info"))
+        output_tokens = count_of(info.get("completion_tokens"))
         text = self._new_text(event.get("text"))
         grown = output_tokens is not None and output_tokens > self._output_tokens
         self._output_tokens = max(self._output_tokens, output_tokens or 0)
@@ -158,10 +154,10 @@ class GenerateReader:
             text=text,
             carries_tokens=grown or bool(text),
             output_tokens=output_tokens,
-            prompt_tokens=_count(info.get("prompt_tokens")),
-            cached_tokens=_count(info.get("cached_tokens")),
+            prompt_tokens=count_of(info.get("prompt_tokens")),
+            cached_tokens=count_of(info.get("cached_tokens")),
             finish_reason=kind if isinstance(kind, str) else None,
-            error=str(_mapping(reason).get("message") or "the server aborted the request") if kind == "abort" else None,
+            error=str(mapping_of(reason).get("message") or "the server aborted the request") if kind == "abort" else None,
         )
 
     def _new_text(self, text: Any) -> str:
@@ -179,29 +175,19 @@ def _facts(info: Mapping[str, Any], **known: Any) -> ChunkFacts:
     """Adds the counts of speculation, under whichever names they come."""
     keys = next((keys for _, keys in META_INFO_KEYS if _has(info, keys)), None)
     if keys is None:
-        return ChunkFacts(verify_count=_count(info.get("spec_verify_ct")), **known)
+        return ChunkFacts(verify_count=count_of(info.get("spec_verify_ct")), **known)
     histogram = next((found for _, one in META_INFO_KEYS if one.histogram and (found := info.get(one.histogram))), ())
     return ChunkFacts(
-        verify_count=_count(info.get(keys.verify_count)),
-        correct_tokens=_count(info.get(keys.correct or "")),
-        proposed_tokens=_count(info.get(keys.proposed or "")),
-        accept_histogram=tuple(count for one in _items(histogram) if (count := _count(one)) is not None),
+        verify_count=count_of(info.get(keys.verify_count)),
+        correct_tokens=count_of(info.get(keys.correct or "")),
+        proposed_tokens=count_of(info.get(keys.proposed or "")),
+        accept_histogram=tuple(count for one in _items(histogram) if (count := count_of(one)) is not None),
         **known,
     )
 
 
 def _has(info: Mapping[str, Any], keys: MetaInfoKeys) -> bool:
     return keys.correct is not None and keys.correct in info
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        event = _DECODER.decode(data)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise ValueError(f"an event that is no JSON ({error}): {data[:120]!r}") from None
-    if not isinstance(event, dict):
-        raise ValueError(f"an event that is no JSON object: {data[:120]!r}")
-    return event
 
 
 def _error(event: Mapping[str, Any]) -> str | None:
@@ -213,18 +199,9 @@ def _error(event: Mapping[str, Any]) -> str | None:
     return str(event.get("message")) if event.get("object") == "error" else None
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _items(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
 def _first(value: Any) -> Mapping[str, Any]:
-    return _mapping(value[0] if isinstance(value, list) and value else value)
-
-
-def _count(value: Any) -> int | None:
-    """A whole number that can be one, or None."""
-    return value if type(value) is int and 0 <= value <= LARGEST_COUNT else None
+    return mapping_of(value[0] if isinstance(value, list) and value else value)

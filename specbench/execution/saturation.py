@@ -4,7 +4,7 @@ from typing import Final
 
 from specbench.records import RequestRecord
 from specbench.suite import Workload
-from specbench.timing import meets
+from specbench.timing import meets, no_shorter_s
 from specbench.units import PerSecond
 
 GROWTH_RATIO: Final = 0.05
@@ -35,9 +35,8 @@ class Saturation:
 
     def end_level(self, workload: Workload) -> PerSecond | None:
         """Its goodput; None where no objective is stated or nothing came back."""
-        good_count, wall_s = self._good_count, self._end_s - self._begin_s
-        if workload.arrival is not None and workload.arrival.rate_rps:
-            wall_s = max(wall_s, self._arrivals_count / workload.arrival.rate_rps)
+        rate_rps = workload.arrival.rate_rps if workload.arrival else None
+        good_count, wall_s = self._good_count, no_shorter_s(self._end_s - self._begin_s, self._arrivals_count, rate_rps)
         self._good_count, self._arrivals_count, self._begin_s, self._end_s = 0, 0, float("inf"), 0.0
         if workload.slo is None or wall_s <= 0:
             return None

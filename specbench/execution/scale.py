@@ -36,5 +36,5 @@ def peak_rps(suite: Suite) -> PerSecond:
 def processes_count(chunks_rps: PerSecond, limit_rps: PerSecond, streams_count: int | None) -> int:
     """Never more than there are streams, or cores but one: the servers need theirs."""
     cores_count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    most = max(1, cores_count - 1, 1)
+    most = max(1, cores_count - 1)
     return max(1, min(math.ceil(chunks_rps / limit_rps), most, streams_count or most))

@@ -6,12 +6,13 @@ import os
 import struct
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.unit.hub_bed import serving
 
 pytest.importorskip("huggingface_hub")
 
@@ -63,13 +64,8 @@ class Hub(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def hub() -> Iterator[str]:
     Hub.sent_bytes = 0
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Hub) as url:
+        yield url
 
 
 ASK = """

@@ -96,6 +96,8 @@ def test_what_can_not_be_read_is_unknown(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:5000])
     (one,) = read_weights(good)
     assert one.unknown.startswith("its values are not where the header says")
+    path.write_bytes(struct.pack("<Q", 18) + b'{"fc.weight": [1]}')
+    assert [one.unknown for one in read_weights(tmp_path)] == ["its entry in the header is no object"]
     path.write_bytes(b"abc")
     assert read_weights(tmp_path) == (
         Weights(name="", file="model.safetensors", unknown="no header that can be read (error)"),

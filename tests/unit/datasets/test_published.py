@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from specbench import datasets
 from specbench.errors import SpecbenchError
 from specbench.suite import Workload
+from tests.unit.hub_bed import serving
 
 QUESTION: dict[str, Any] = {"question_id": 81, "category": "writing", "turns": ["One?", "Two?"]}
 ROWS: dict[str, list[dict[str, Any]]] = {
@@ -124,13 +124,8 @@ class Hub(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hub() -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Hub) as url:
+        yield url
 
 
 ASK = """
