@@ -1,16 +1,17 @@
 """What a server's own log says of acceptance and speed, pooled. Pure: lines in, a `LogReport` out.
 
-Per-request counts, where a server gives them, are better: a log holds only whole intervals. Text is never kept;
-per decode line a few numbers are, so that a log of any size can be read.
+Per-request counts, where a server gives them, are better: a log holds only whole intervals. Neither text nor lines are
+kept, only sums, so that a log of any size can be read.
 """
 
 from collections.abc import Callable, Iterable
-from statistics import median
-from typing import Literal
+from typing import Final, Literal
 
+import numpy as np
 from msgspec import Struct
 
-from specbench.analysis.stale import Interval, stale_lines
+from specbench.analysis.log_rows import Idle, Rows, Streams, code_of, joined, rows_of, stream_of
+from specbench.analysis.log_sums import LogSums, Numbers, Pooled
 from specbench.dialects import DecodeSample, LineKind, LogLine
 from specbench.units import PerSecond, Ratio
 
@@ -21,16 +22,12 @@ DEAD_ACCEPT_LENGTH = 1.05
 LineGroup = Literal["ignored", "unrecognised", "partial", "duplicate", "stale", "fatal"]
 GROUPS: dict[LineKind, LineGroup] = {"unrecognised": "unrecognised", "partial": "partial", "fatal": "fatal"}
 """All other kinds without a sample are known and of no further use here."""
-
-
-class Pooled(Struct, frozen=True, kw_only=True):
-    """Acceptance length over many lines."""
-
-    value: float
-    weights: Literal["equal", "running_requests"]
-    lines: tuple[int, ...]
-    estimate: bool
-    """The count of running requests changed, and a line tells only its last value."""
+BATCH_LINES: Final = 4096
+MOST_PAIRS: Final = 2000
+"""Printed (length, rate) pairs that the meaning of the rate is told from."""
+MOST_EXACT: Final = 50_000
+"""Of so many decode lines every pair is taken, of later ones the first `FEW` of a stretch."""
+FEW: Final = 64
 
 
 class LogReport(Struct, frozen=True, kw_only=True):
@@ -58,78 +55,85 @@ class LogReport(Struct, frozen=True, kw_only=True):
     dp_ranks: tuple[int, ...]
     """Data-parallel ranks that printed a whole line."""
     lines: dict[LineGroup, tuple[int, ...]]
-    """Line numbers by what became of them. `stale`: only the line's throughput is left out."""
+    """Line numbers by what became of them, the first of each. `stale`: only the line's throughput is left out."""
+    stale_count: int
+    longest_length: float
+    """0 when no line prints a length."""
     warnings: tuple[str, ...]
     """Warnings that change the question, such as `max_running_requests_reset`."""
 
 
-class _Reader:
+class LogReader:
     """State while the lines go by."""
 
     def __init__(self) -> None:
-        self.lines: dict[LineGroup, list[int]] = {
-            "ignored": [],
-            "unrecognised": [],
-            "partial": [],
-            "duplicate": [],
-            "fatal": [],
+        self.sums = LogSums()
+        self.lines: dict[LineGroup, Numbers] = {
+            name: Numbers() for name in ("ignored", "unrecognised", "partial", "duplicate", "fatal")
         }
-        self.intervals: list[Interval] = []
         self.pairs: dict[tuple[float | None, float | None], None] = {}
         self.warnings: dict[str, None] = {}
         self.graphs = [0, 0]
         self.cached_tokens = self.prefill_tokens = self.sample_count = 0
-        self._after_idle: set[tuple[int | None, int | None]] = set()
-        self._last: dict[tuple[int | None, int | None], tuple[int, DecodeSample]] = {}
+        self._streams = Streams()
+        self._samples: list[tuple[int, DecodeSample]] = []
+        self._idle: list[Idle] = []
+        self._groups: dict[LineGroup, list[int]] = {}
 
     def add(self, number: int, line: LogLine) -> None:
+        """One line. It counts with the next `take`."""
         for one in (line, *line.also):
             if one.sample is not None:
-                self._decode(number, one.sample)
+                self._samples.append((number, one.sample))
             else:
                 self._other(number, one)
 
     def _other(self, number: int, line: LogLine) -> None:
-        group = GROUPS.get(line.kind, "ignored")
-        if number not in self.lines[group][-1:]:
-            self.lines[group].append(number)
+        numbers = self._groups.setdefault(GROUPS.get(line.kind, "ignored"), [])
+        if number not in numbers[-1:]:
+            numbers.append(number)
         if line.kind == "warning":
             self.warnings[line.name] = None
         if line.name == "flushed":
-            self._after_idle.update(self._last)
+            self._idle.append(Idle(number, None))
         if line.kind == "prefill":
-            self._prefill(line)
+            self.prefill(int(line.value.get("cached_tokens", 0)), int(line.value.get("new_tokens", 0)))
+            if line.value.get("running_requests") == 0:
+                self._idle.append(Idle(number, code_of(stream_of(line.rank))))
 
-    def _prefill(self, line: LogLine) -> None:
-        cached, new = line.value.get("cached_tokens", 0), line.value.get("new_tokens", 0)
-        self.cached_tokens += int(cached)
-        self.prefill_tokens += int(cached) + int(new)
-        if line.value.get("running_requests") == 0:
-            self._after_idle.add(_stream(line.rank))
+    def prefill(self, cached_tokens: int, new_tokens: int) -> None:
+        """Prompt tokens that came from the cache, and that did not."""
+        self.cached_tokens += cached_tokens
+        self.prefill_tokens += cached_tokens + new_tokens
 
-    def _decode(self, number: int, sample: DecodeSample) -> None:
-        stream, writer = _stream(sample.rank), (sample.rank or {}).get("tp", 0)
-        before = self._last.get(stream)
-        self.sample_count += 1
-        if before is not None and (before[0] != writer or before[1] == sample):
-            self.lines["duplicate"].append(number)
-            return
-        self._last[stream] = (writer, sample)
-        self.pairs[sample.accept_length, sample.accept_rate] = None
-        if sample.cuda_graph is not None:
-            self.graphs[0] += sample.cuda_graph
-            self.graphs[1] += 1
-        self.intervals.append(
-            Interval(
-                line=number,
-                stream=stream,
-                after_idle=before is None or stream in self._after_idle,
-                running_requests=sample.running_requests,
-                accept_length=sample.accept_length,
-                gen_throughput_tps=sample.gen_throughput_tps,
-            )
-        )
-        self._after_idle.discard(stream)
+    def take(self, rows: Rows | None = None, idle: Iterable[Idle] = ()) -> Rows:
+        """Counts what was added since, with further rows among it; gives all decode lines of this stretch, in order."""
+        own = rows_of(self._samples)
+        every = own if rows is None else joined(rows, own) if self._samples else rows
+        kept = self._streams.take(every, sorted([*self._idle, *idle], key=lambda one: one.line))
+        for group, numbers in self._groups.items():
+            self.lines[group].add(np.array(numbers, np.int64))
+        self._samples, self._idle, self._groups = [], [], {}
+        self.sample_count += len(every.line)
+        self.lines["duplicate"].add(kept.repeated)
+        self._count(kept.rows)
+        self.sums.add(kept)
+        return every
+
+    def _count(self, rows: Rows) -> None:
+        """Graphs and pairs of lines that count."""
+        self.graphs[0] += int((rows.graph == 1).sum())
+        self.graphs[1] += int((rows.graph >= 0).sum())
+        if len(self.pairs) < MOST_PAIRS and len(rows.line):
+            few = slice(BATCH_LINES if self.sample_count < MOST_EXACT else FEW)
+            for length, rate in dict.fromkeys(zip(rows.length[few].tolist(), rows.rate[few].tolist(), strict=True)):
+                self.pairs[None if length != length else length, None if rate != rate else rate] = None
+
+    def report(self, line_count: int, rate_meaning: RateMeaning | None, draft_tokens: int | None) -> LogReport:
+        """What the lines add up to. `draft_tokens`: as stated elsewhere."""
+        self.sums.finish()
+        convention, meant = rate_meaning(list(self.pairs)) if rate_meaning else (None, None)
+        return _report(self, line_count, convention, meant or draft_tokens)
 
 
 def read_log(
@@ -140,71 +144,36 @@ def read_log(
     draft_tokens: int | None = None,
 ) -> LogReport:
     """Reads a log once, front to back. `rate_meaning` comes from the engine's dialect."""
-    reader, number = _Reader(), 0
+    reader, number = LogReader(), 0
     for number, line in enumerate(lines, start=1):
         reader.add(number, parse_line(line))
-    convention, meant = rate_meaning(list(reader.pairs)) if rate_meaning else (None, None)
-    return _report(reader, number, convention, meant or draft_tokens)
+        if number % BATCH_LINES == 0:
+            reader.take()
+    reader.take()
+    return reader.report(number, rate_meaning, draft_tokens)
 
 
-def pool(intervals: Iterable[Interval]) -> Pooled | None:
-    """Weighted by running requests, which is exact while their count stays the same. Every line covers as many steps."""
-    rows = [one for one in intervals if one.accept_length is not None]
-    if not rows:
-        return None
-    counts = {one.running_requests for one in rows}
-    varies = len(counts) > 1 and None not in counts and any(counts)
-    weights = [float(one.running_requests or 0) if varies else 1.0 for one in rows]
-    total = sum(weight * (one.accept_length or 0.0) for weight, one in zip(weights, rows, strict=True))
-    return Pooled(
-        value=total / sum(weights),
-        weights="running_requests" if varies else "equal",
-        lines=tuple(dict.fromkeys(one.line for one in rows)),
-        estimate=varies,
-    )
-
-
-def _report(reader: _Reader, line_count: int, convention: str | None, draft_tokens: int | None) -> LogReport:
-    stale = stale_lines(reader.intervals)
-    leading = _one_stage(reader.intervals)
-    fresh = [one for one in leading if one.line not in stale and one.gen_throughput_tps is not None]
-    pooled = pool(leading)
-    lengths = [one.accept_length for one in leading if one.accept_length is not None]
+def _report(reader: LogReader, line_count: int, convention: str | None, draft_tokens: int | None) -> LogReport:
+    sums = reader.sums
+    pooled = sums.pooled()
     proposed_tokens = draft_tokens - 1 if draft_tokens else 0
+    groups: dict[LineGroup, Numbers] = {**reader.lines, "stale": sums.stale_lines}
     return LogReport(
         line_count=line_count,
         sample_count=reader.sample_count,
         pooled_accept_length=pooled,
-        speculation_active=bool(lengths) if reader.intervals else None,
-        dead_drafter=bool(lengths) and max(lengths) <= DEAD_ACCEPT_LENGTH,
+        speculation_active=pooled is not None if sums.any_line else None,
+        dead_drafter=pooled is not None and sums.longest_length <= DEAD_ACCEPT_LENGTH,
         accept_rate_convention=convention,
         draft_tokens=draft_tokens,
         accept_rate_ratio=(pooled.value - 1) / proposed_tokens if pooled and proposed_tokens > 0 else None,
-        median_tps=median(one.gen_throughput_tps or 0.0 for one in fresh) if fresh else None,
-        server_tps=_latest_sum(fresh),
+        median_tps=sums.median_tps(),
+        server_tps=sums.newest_tps(),
         decode_graph_ratio=reader.graphs[0] / reader.graphs[1] if reader.graphs[1] else None,
         prefix_cache_hit_ratio=reader.cached_tokens / reader.prefill_tokens if reader.prefill_tokens else None,
-        dp_ranks=tuple(sorted({one.stream[0] for one in reader.intervals if one.stream[0] is not None})),
-        lines={**{name: tuple(found) for name, found in reader.lines.items()}, "stale": tuple(sorted(stale))},
+        dp_ranks=sums.dp_ranks,
+        lines={name: tuple(numbers.first) for name, numbers in groups.items()},
+        stale_count=sums.stale_lines.count,
+        longest_length=sums.longest_length,
         warnings=tuple(reader.warnings),
     )
-
-
-def _stream(rank: dict[str, int] | None) -> tuple[int | None, int | None]:
-    """Data-parallel and pipeline rank. Tensor-parallel ranks of one stream say the same."""
-    return ((rank or {}).get("dp"), (rank or {}).get("pp"))
-
-
-def _one_stage(intervals: list[Interval]) -> list[Interval]:
-    """One pipeline stage of each data-parallel rank: all stages serve the same requests."""
-    first: dict[int | None, int] = {}
-    for one in intervals:
-        stage = one.stream[1] or 0
-        first[one.stream[0]] = min(stage, first.get(one.stream[0], stage))
-    return [one for one in intervals if (one.stream[1] or 0) == first[one.stream[0]]]
-
-
-def _latest_sum(fresh: list[Interval]) -> PerSecond | None:
-    """Each data-parallel rank's newest throughput, added up."""
-    latest = {one.stream[0]: one.gen_throughput_tps or 0.0 for one in fresh}
-    return sum(latest.values()) if latest else None

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from specbench.dialects import DecodeSample
 from specbench.units import Ratio
@@ -47,6 +49,16 @@ class Spread:
         self._ww += weight * weight
         self._wwx += weight * weight * value
         self._wwxx += weight * weight * value * value
+
+    def add_many(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
+        """As `add`, for each pair."""
+        self.count += len(values)
+        self.weight += float(weights.sum())
+        self.weighted += float(weights @ values)
+        squares = weights * weights
+        self._ww += float(squares.sum())
+        self._wwx += float(squares @ values)
+        self._wwxx += float(squares @ (values * values))
 
     @property
     def mean(self) -> float | None:

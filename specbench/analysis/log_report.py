@@ -9,10 +9,14 @@ from typing import Any, Final
 from msgspec import Struct
 
 from specbench.analysis import log_findings
-from specbench.analysis.acceptance import LogReport, read_log
+from specbench.analysis.acceptance import LogReader, LogReport
+from specbench.analysis.log_columns import SIDE_BY_SIDE, read_side_by_side, take_prefills
 from specbench.analysis.log_counts import Counts, Pool
+from specbench.analysis.log_ends import Ends
+from specbench.analysis.log_rows import Rows
 from specbench.analysis.log_tally import Bucket, Phase, Tally
-from specbench.dialects import DeathCause, LogLine, llamacpp_events, sglang_death, sglang_version, vllm_death
+from specbench.dialects import DeathCause, llamacpp_events, sglang_death, sglang_version, vllm_death
+from specbench.dialects.blocks import READ_BYTES, SLACK_BYTES, Block, BlockReader
 from specbench.dialects.detect import Engine, engine_of
 from specbench.dialects.llamacpp_log import LlamaLog
 from specbench.dialects.sglang_args import argument_facts
@@ -20,8 +24,12 @@ from specbench.dialects.sglang_log import parse_line as parse_sglang
 from specbench.dialects.vllm_log import parse_line as parse_vllm
 from specbench.units import PerSecond, Ratio
 
-DETECT_LINES: Final = 5000
-"""So many lines are looked at before an engine must be named."""
+DETECT_BYTES: Final = 1 << 23
+"""So much is looked at before an engine must be named."""
+BATCH_LINES: Final = 4096
+
+Text = tuple[memoryview, int]
+"""A block of whole lines and its size in bytes."""
 
 COUNTS_CONVENTION: Final = {"vllm": "percent_accepted_over_drafted", "llamacpp": "fraction_accepted_over_generated"}
 
@@ -59,43 +67,91 @@ class LogStudy(Struct, frozen=True, kw_only=True):
 
 
 def study(lines: Iterable[str], engine: Engine | None = None, version: str | None = None) -> LogStudy | None:
-    """Reads a log once. None when no line tells the engine. Never raises."""
+    """Reads a log's lines once. None when no line tells the engine. Never raises."""
+    return study_blocks(blocks_of(lines), engine, version)
+
+
+def blocks_of(lines: Iterable[str]) -> Iterator[Text]:
+    """Lines, with or without their ends, as blocks."""
     source = iter(lines)
-    ahead: list[str] = []
-    while engine is None and len(ahead) < DETECT_LINES and (line := next(source, None)) is not None:
-        ahead.append(line)
-        engine = engine_of(line)
+    while batch := list(itertools.islice(source, BATCH_LINES)):
+        text = "".join(line.rstrip("\n") + "\n" for line in batch).encode("utf-8", "replace")
+        yield memoryview(text + bytes(SLACK_BYTES)), len(text)
+
+
+def study_blocks(
+    blocks: Iterable[Text],
+    engine: Engine | None = None,
+    version: str | None = None,
+    on_rows: Callable[[Tally], None] | None = None,
+    *,
+    ahead: bool = True,
+) -> LogStudy | None:
+    """As `study`. A block is whole lines, its size, and `SLACK_BYTES` behind them; it may be overwritten once the next
+    is asked for. `on_rows` is called after each block; `ahead`: the next may be asked for before."""
+    source = iter(blocks)
+    first: list[Text] = []
+    while engine is None and sum(size for _, size in first) < DETECT_BYTES and (text := next(source, None)) is not None:
+        first.append((memoryview(bytes(text[0])), text[1]))
+        engine = _engine_of(*text)
     if engine is None:
         return None
-    tally = Tally(engine, version)
-    report = _read(tally, tally.lines(itertools.chain(ahead, source)))
-    return _study(tally, report)
+    tally, reader = Tally(engine, version), LogReader()
+    ends, number = Ends(), 0
+    for block, rows in _read(engine, itertools.chain(first, source), ahead):
+        _take(block, rows, number, tally, reader)
+        ends.take(block, number)
+        number += len(block.starts)
+        if on_rows is not None:
+            on_rows(tally)
+    tally.number = number
+    meaning = partial(sglang_version.rate_meaning, version=tally.version)
+    return _study(tally, ends, reader.report(number, meaning, None) if engine == "sglang" else None)
 
 
-def _read(tally: Tally, lines: Iterator[str]) -> LogReport | None:
-    if tally.engine == "sglang":
-
-        def parse(line: str) -> LogLine:
-            read = parse_sglang(line)
-            for one in (read, *read.also):
-                tally.add(one)
-            return read
-
-        meaning: Callable[..., Any] = partial(sglang_version.rate_meaning, version=tally.version)
-        return read_log(lines, parse, rate_meaning=meaning)
-    parse_line = parse_vllm if tally.engine == "vllm" else LlamaLog().parse_line
-    for line in lines:
-        tally.add(parse_line(line))
-    return None
+def _engine_of(text: memoryview, size_bytes: int) -> Engine | None:
+    lines = bytes(text[:size_bytes]).split(b"\n")
+    found = (engine_of(line[:READ_BYTES].decode("utf-8", "replace")) for line in lines)
+    return next((engine for engine in found if engine is not None), None)
 
 
-def _study(tally: Tally, report: LogReport | None) -> LogStudy:
+def _read(engine: Engine, blocks: Iterable[Text], ahead: bool) -> Iterator[tuple[Block, Rows | None]]:
+    if engine == "sglang":
+        yield from read_side_by_side(blocks, parse_sglang, SIDE_BY_SIDE if ahead else 1)
+        return
+    reader = BlockReader(parse_vllm if engine == "vllm" else LlamaLog().parse_line, learns=False)
+    for text, size_bytes in blocks:
+        yield reader.read(text, size_bytes), None
+
+
+def _take(block: Block, rows: Rows | None, lines_before: int, tally: Tally, reader: LogReader) -> None:
+    """Counts a block. SGLang's decode lines are counted as columns."""
+    slow_ts: dict[int, str | None] = {}
+    for index, line in block.slow:
+        for one in (line, *line.also):
+            tally.add(lines_before + index + 1, one)
+        if tally.engine == "sglang":
+            reader.add(lines_before + index + 1, line)
+            slow_ts[lines_before + index + 1] = line.ts
+    if rows is None:
+        return
+    tally.kinds.update(block.counts)
+    numbered = rows._replace(line=rows.line + lines_before)
+    rows = reader.take(numbered, take_prefills(block, lines_before, reader))
+
+    def ts(place: int) -> str | None:
+        number = int(rows.line[place])
+        return slow_ts[number] if number in slow_ts else block.ts(number - lines_before - 1)
+
+    tally.add_rows(rows, ts)
+
+
+def _study(tally: Tally, ends: Ends, report: LogReport | None) -> LogStudy:
     counts = tally.counts
     pooled = counts.pooled(tally.engine) if report is None else _pool_of(report, counts)
     k = _k(tally, report)
-    cause = _cause(tally)
+    cause = _cause(tally, ends)
     buckets = tally.timeline.buckets()
-    stale = tally.stale() if report is None else list(report.lines["stale"])
     facts = _facts(tally, report, pooled, k, cause)
     found = log_findings.findings(facts)
     return LogStudy(
@@ -111,7 +167,7 @@ def _study(tally: Tally, report: LogReport | None) -> LogStudy:
         last_useful_position=counts.last_useful_position,
         decode_graph_ratio=report.decode_graph_ratio if report else None,
         median_tps=report.median_tps if report else (median(tally.rates) if tally.rates else None),
-        stale_count=len(stale),
+        stale_count=len(tally.stale()) if report is None else report.stale_count,
         buckets=buckets,
         phases=tuple(tally.phases.values()),
         started=tally.ready,
@@ -148,7 +204,7 @@ def _facts(
     return log_findings.Facts(
         engine=tally.engine,
         pooled_length=pooled.value if pooled else None,
-        longest_length=counts.longest_length if report is None else (1.0 if report.dead_drafter else 2.0),
+        longest_length=counts.longest_length if report is None else report.longest_length,
         record_count=tally.samples,
         k=k,
         last_useful_position=counts.last_useful_position,
@@ -178,7 +234,7 @@ def _pool_of(report: LogReport, counts: Counts) -> Pool | None:
     return Pool(
         value=pooled.value,
         method="mean of decode lines",
-        weight_count=float(len(pooled.lines)),
+        weight_count=float(pooled.line_count),
         weights=pooled.weights,
         estimate=pooled.estimate,
         error_length=counts.spread.error,
@@ -193,11 +249,11 @@ def _k(tally: Tally, report: LogReport | None) -> int | None:
     return stated_k if isinstance(stated_k, int) else tally.counts.k
 
 
-def _cause(tally: Tally) -> DeathCause | None:
+def _cause(tally: Tally, ends: Ends) -> DeathCause | None:
     """None when the log names none."""
     if tally.engine != "llamacpp" and tally.ready and not tally.kinds["fatal"]:
         return None
-    lines, number_of = tally.kept()
+    lines, number_of = ends.kept()
     if tally.engine == "sglang":
         found = sglang_death.diagnose(lines, None, (), tally.version) if tally.kinds["fatal"] else None
     elif tally.engine == "vllm":

@@ -1,21 +1,23 @@
-"""What the lines of a log add up to while they go by: a timeline, counts, and both ends of the log."""
+"""What the lines of a log add up to while they go by: a timeline, counts, start-up, settings."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from specbench.analysis.log_counts import LOG_INTERVAL_S, STALE_FACTOR, Counts
+from specbench.analysis.log_rows import Rows
 from specbench.dialects import DecodeSample, LogLine
 from specbench.dialects.detect import Engine
 from specbench.units import PerSecond
 
-KEPT_LINES: Final = 5000
-"""Lines kept from the front and from the end, for the cause of death."""
-KEPT_CHARACTERS: Final = 1000
 EXAMPLES: Final = 5
 BUCKETS: Final = 12
+
+Floats = NDArray[np.float64]
 
 
 class Bucket(Struct, frozen=True, kw_only=True):
@@ -55,15 +57,42 @@ class Timeline:
         self.rows: list[_Row] = []
         self._most = most
         self._size = 1
+        self._recent = _nothing()
 
     def add(self, ts: str | None, length: float | None, weight: float, tps: float | None) -> None:
         """One record."""
         new = _Row(
             ts, ts, 1, weight * (length or 0.0), weight if length is not None else 0.0, tps or 0.0, int(tps is not None)
         )
-        if self.rows and self.rows[-1].count < self._size:
+        self._put(new, bool(self.rows) and self.rows[-1].count < self._size)
+
+    def add_many(self, ts: Callable[[int], str | None], lengths: Floats, weights: Floats, rates: Floats) -> None:
+        """Many records, NaN where one does not say; `ts` gives the clock of one by its place."""
+        told, rated = ~np.isnan(lengths), ~np.isnan(rates)
+        weighted = np.where(told, weights * lengths, 0.0)
+        weights, rates = np.where(told, weights, 0.0), np.where(rated, rates, 0.0)
+        start, count = 0, len(lengths)
+        while start < count:
+            room = self._size - self.rows[-1].count if self.rows else 0
+            end = min(count, start + (room if room > 0 else self._size))
+            length, weight, tps = (float(column[start:end].sum()) for column in (weighted, weights, rates))
+            new = _Row(ts(start), ts(end - 1), end - start, length, weight, tps, int(np.count_nonzero(rated[start:end])))
+            self._put(new, room > 0)
+            start = end
+
+    def recent(self) -> Bucket:
+        """The records since this was last asked."""
+        row, self._recent = self._recent, _nothing()
+        return _bucket([row])
+
+    def _put(self, new: _Row, into_last: bool) -> None:
+        _fold(self._recent, new)
+        if into_last:
             _fold(self.rows[-1], new)
-            return
+        else:
+            self._append(new)
+
+    def _append(self, new: _Row) -> None:
         self.rows.append(new)
         if len(self.rows) > self._most:
             self._size *= 2
@@ -74,23 +103,26 @@ class Timeline:
     def buckets(self, most: int = BUCKETS) -> tuple[Bucket, ...]:
         """At most `most`, of about as many records each."""
         size = max(1, -(-len(self.rows) // most))
-        made = []
-        for start in range(0, len(self.rows), size):
-            rows = self.rows[start : start + size]
-            weight, tps_count = sum(one.weight_count for one in rows), sum(one.tps_count for one in rows)
-            made.append(
-                Bucket(
-                    first_ts=rows[0].first_ts,
-                    last_ts=rows[-1].last_ts,
-                    record_count=sum(one.count for one in rows),
-                    accept_length=sum(one.weighted_length for one in rows) / weight if weight else None,
-                    gen_throughput_tps=sum(one.sum_tps for one in rows) / tps_count if tps_count else None,
-                )
-            )
-        return tuple(made)
+        return tuple(_bucket(self.rows[start : start + size]) for start in range(0, len(self.rows), size))
+
+
+def _nothing() -> _Row:
+    return _Row(None, None, 0, 0.0, 0.0, 0.0, 0)
+
+
+def _bucket(rows: Sequence[_Row]) -> Bucket:
+    weight, tps_count = sum(one.weight_count for one in rows), sum(one.tps_count for one in rows)
+    return Bucket(
+        first_ts=rows[0].first_ts,
+        last_ts=rows[-1].last_ts,
+        record_count=sum(one.count for one in rows),
+        accept_length=sum(one.weighted_length for one in rows) / weight if weight else None,
+        gen_throughput_tps=sum(one.sum_tps for one in rows) / tps_count if tps_count else None,
+    )
 
 
 def _fold(into: _Row, other: _Row) -> None:
+    into.first_ts = into.first_ts or other.first_ts
     into.last_ts = other.last_ts or into.last_ts
     into.count += other.count
     into.weighted_length += other.weighted_length
@@ -117,18 +149,10 @@ class Tally:
         self.rates: deque[float] = deque(maxlen=100_000)
         self.intervals: deque[tuple[int, float]] = deque(maxlen=100_000)
         self.busy_after_last = self.requests = self.without_drafts_after = 0
-        self.head: list[str] = []
-        self.tail: deque[str] = deque(maxlen=KEPT_LINES)
 
-    def lines(self, lines: Iterable[str]) -> Iterator[str]:
-        """Passes lines on and keeps those at both ends."""
-        for line in lines:
-            self.number += 1
-            (self.head if len(self.head) < KEPT_LINES else self.tail).append(line[:KEPT_CHARACTERS])
-            yield line
-
-    def add(self, line: LogLine) -> None:
-        """One message."""
+    def add(self, number: int, line: LogLine) -> None:
+        """One message, and its line's number. SGLang's decode lines come through `add_rows`."""
+        self.number = number
         self.kinds[line.kind] += 1
         if line.sample is not None:
             self._sample(line.sample)
@@ -169,14 +193,19 @@ class Tally:
             ts = line.ts if before is None or before.ts is None else before.ts
             self.phases[line.name] = Phase(name=line.name, ts=ts, elapsed_s=elapsed)
 
+    def add_rows(self, rows: Rows, ts: Callable[[int], str | None]) -> None:
+        """SGLang's decode lines; `ts` gives the clock of one by its place."""
+        self.samples += len(rows.line)
+        weights = np.where(rows.running > 0, rows.running, 1.0)
+        told = ~np.isnan(rows.length)
+        every = bool(told.all())
+        self.counts.spread.add_many(rows.length if every else rows.length[told], weights if every else weights[told])
+        self.timeline.add_many(ts, rows.length, weights, rows.tps)
+
     def _sample(self, sample: DecodeSample) -> None:
-        self.samples += 1
         if self.engine == "sglang":
-            weight = float(sample.running_requests or 1)
-            if sample.accept_length is not None:
-                self.counts.spread.add(sample.accept_length, weight)
-            self.timeline.add(sample.ts, sample.accept_length, weight, sample.gen_throughput_tps)
             return
+        self.samples += 1
         extra = sample.extra
         self.counts.request_tokens -= int(extra.get("output_tokens", 0)) if "lines" not in extra else 0
         if extra.get("drafted_tps"):
@@ -191,11 +220,6 @@ class Tally:
     def stale(self) -> list[int]:
         """Line numbers of records whose interval held idle time."""
         return stale_intervals(list(self.intervals))
-
-    def kept(self) -> tuple[list[str], Callable[[int], int]]:
-        """Both ends of the log, and what makes a line number of it one of the file."""
-        gap = self.number - len(self.head) - len(self.tail)
-        return [*self.head, *self.tail], lambda number: number if number <= len(self.head) else number + gap
 
 
 def stale_intervals(intervals: list[tuple[int, float]]) -> list[int]:

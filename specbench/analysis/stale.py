@@ -4,58 +4,71 @@ SGLang divides the tokens since the last decode line by the wall time since then
 server is idle. The step time behind a line, (accept length x running requests) / throughput, shows it, at any batch size.
 """
 
-from collections.abc import Sequence
-from statistics import median
-from typing import NamedTuple
+from typing import Final
 
-AFTER_IDLE_FACTOR = 2.5
+import numpy as np
+from numpy.typing import NDArray
+
+AFTER_IDLE_FACTOR: Final = 2.5
 """A first line after idling is stale when its step time exceeds the usual one by this factor."""
-ANYWHERE_FACTOR = 10.0
+ANYWHERE_FACTOR: Final = 10.0
 """Elsewhere, where the idle gap itself left no trace in the log (a decode server prints no prefill lines)."""
-ALIKE_FACTOR = 2.0
+ALIKE_FACTOR: Final = 2.0
 """Batches of at most so different a size are compared, where there are any."""
+MOST_COUNTED: Final = 1 << 16
+MOST_SIZES: Final = 512
+"""Of so many sizes the commonest are looked at; a real batch has fewer."""
+
+MOST_MEDIAN: Final = 20_000
+"""Of a longer stretch, lines at even distances tell the usual step time."""
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
-class Interval(NamedTuple):
-    """What one decode line says of the steps since the line before."""
-
-    line: int
-    stream: tuple[int | None, int | None]
-    """Data-parallel and pipeline rank of the writer."""
-    after_idle: bool
-    """First of its stream, or first after a prefill that found nothing running, or after a flush."""
-    running_requests: int | None
-    accept_length: float | None
-    gen_throughput_tps: float | None
-
-    @property
-    def step_s(self) -> float | None:
-        """Wall time per step of the whole batch; None when the line does not tell, infinite at throughput zero."""
-        if self.gen_throughput_tps is None or not self.running_requests:
-            return None
-        tokens = (1.0 if self.accept_length is None else self.accept_length) * self.running_requests
-        return tokens / self.gen_throughput_tps if self.gen_throughput_tps > 0 else float("inf")
+def stale(running: Floats, length: Floats, tps: Floats, after_idle: Flags) -> Flags:
+    """By decode line, all of one stretch; NaN where a line does not say. A length that is not printed is 1."""
+    step_s = _step_s(running, length, tps)
+    told = ~np.isnan(step_s)
+    usual = _usual(running, step_s, told & ~after_idle) or _usual(running, step_s, told)
+    if usual is None:
+        return np.zeros(len(step_s), np.bool_)
+    sizes, usual_s = usual
+    reference_s = np.full(len(step_s), np.median(usual_s))
+    for size in commonest(running[told]).tolist():
+        alike = (sizes >= size / ALIKE_FACTOR) & (sizes <= size * ALIKE_FACTOR)
+        if alike.any():
+            reference_s[running == size] = np.median(usual_s[alike])
+    return told & (step_s > reference_s * np.where(after_idle, AFTER_IDLE_FACTOR, ANYWHERE_FACTOR))
 
 
-def stale_lines(intervals: Sequence[Interval]) -> set[int]:
-    """Line numbers. Linear in the number of lines: the usual step time is looked up by batch size."""
-    usual = _usual_step_s([one for one in intervals if not one.after_idle]) or _usual_step_s(intervals)
-    return {one.line for one in intervals if _is_stale(one, usual)}
+def _step_s(running: Floats, length: Floats, tps: Floats) -> Floats:
+    """Wall time of a step of the whole batch; NaN when the line does not tell, infinite at throughput zero."""
+    tokens = np.where(np.isnan(length), 1.0, length) * running
+    tokens[~(running > 0)] = np.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        step_s: Floats = tokens / tps
+    step_s[tps <= 0] = np.inf
+    return step_s
 
 
-def _is_stale(one: Interval, usual: dict[int, float]) -> bool:
-    step_s, size = one.step_s, one.running_requests
-    if step_s is None or not size or not usual:
-        return False
-    alike = [usual_s for other, usual_s in usual.items() if size / ALIKE_FACTOR <= other <= size * ALIKE_FACTOR]
-    reference_s = median(alike or list(usual.values()))
-    return step_s > reference_s * (AFTER_IDLE_FACTOR if one.after_idle else ANYWHERE_FACTOR)
+def _usual(running: Floats, step_s: Floats, which: Flags) -> tuple[Floats, Floats] | None:
+    """Batch sizes and the median step time of each; None when there is no line."""
+    thin = slice(None, None, max(1, len(running) // MOST_MEDIAN))
+    running, step_s = running[thin][which[thin]], step_s[thin][which[thin]]
+    if not len(running):
+        return None
+    sizes = commonest(running)
+    medians = [np.median(step_s[running == size]) for size in sizes.tolist()]
+    return sizes, np.array(medians, np.float64)
 
 
-def _usual_step_s(intervals: Sequence[Interval]) -> dict[int, float]:
-    """Median step time by count of running requests."""
-    by_size: dict[int, list[float]] = {}
-    for one in intervals:
-        if one.step_s is not None and one.running_requests:
-            by_size.setdefault(one.running_requests, []).append(one.step_s)
-    return {size: median(values) for size, values in by_size.items()}
+def commonest(running: Floats) -> Floats:
+    """The distinct sizes in rising order, at most `MOST_SIZES` of them: only garbage has more."""
+    if len(running) and running.min() >= 0 and running.max() < MOST_COUNTED:
+        counts = np.bincount(running.astype(np.int64))
+        sizes = np.flatnonzero(counts)
+        counts, sizes = counts[sizes], sizes.astype(np.float64)
+    else:
+        sizes, counts = np.unique(running, return_counts=True)
+    return np.sort(sizes[np.argsort(counts, kind="stable")[-MOST_SIZES:]])

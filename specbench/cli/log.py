@@ -6,14 +6,17 @@ Exit codes: 0 whatever the log says, 2 when there is no such file or no engine's
 
 import argparse
 import sys
-import time
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, BinaryIO
 
+from specbench import clock
 from specbench.errors import SpecbenchError
 
-POLL_S = 0.5
+if TYPE_CHECKING:
+    from specbench.analysis.log_tally import Tally
+
+LIVE_S = 2.0
+"""While a log is followed, at most a line in this time."""
 PIPED_COLUMNS = 100
 
 
@@ -24,50 +27,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine-version", metavar="V", help="such as 0.5.8; decides what a printed accept rate means")
     parser.add_argument("--json", action="store_true", help="strict JSON instead of text")
     parser.add_argument(
-        "-f", "--follow", action="store_true", help="go on reading as the log grows; Ctrl-C ends it and prints the report"
+        "-f",
+        "--follow",
+        action="store_true",
+        help="go on reading as the log grows, a line for what is new; Ctrl-C ends it and prints the report",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """The exit code. Raises SpecbenchError when the log can't be read."""
-    from specbench.analysis.log_report import study
+    from specbench.analysis.log_report import study_blocks
+    from specbench.cli.log_source import blocks
     from specbench.render import log_report
 
+    live = Live() if args.follow and not args.json else None
     with _open(args.file) as source:
-        found = study(_until_interrupt(_lines(source, args.follow)), args.engine, args.engine_version)
+        found = study_blocks(blocks(source, args.follow), args.engine, args.engine_version, live, ahead=not args.follow)
     if found is None:
         raise SpecbenchError(f"{args.file}: no line of SGLang, vLLM or llama.cpp in it; --engine names the engine")
     print(log_report.as_json(found) if args.json else log_report.render(found, PIPED_COLUMNS), end="")
     return 0
 
 
-def _open(name: str) -> TextIO:
+def _open(name: str) -> BinaryIO:
     if name == "-":
-        return open(sys.stdin.fileno(), encoding="utf-8", errors="replace", newline="\n", closefd=False)
-    path = Path(name)
+        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
     try:
-        return path.open(encoding="utf-8", errors="replace", newline="\n")
+        return Path(name).open("rb", buffering=0)
     except OSError as error:
         raise SpecbenchError(f"{name}: {error.strerror or error}") from None
 
 
-def _lines(source: TextIO, follow: bool) -> Iterator[str]:
-    """Lines; when following, a line without its end is waited for."""
-    rest = ""
-    while True:
-        for line in source:
-            rest += line
-            if rest.endswith("\n") or not follow:
-                yield rest
-                rest = ""
-        if not follow:
+class Live:
+    """Says what was read while a log is followed: a line for each stretch, as it comes."""
+
+    def __init__(self) -> None:
+        self._told_s = clock.now_s() - LIVE_S
+        self._records = 0
+
+    def __call__(self, tally: "Tally") -> None:
+        """Called after each block."""
+        if tally.samples == self._records or clock.now_s() - self._told_s < LIVE_S:
             return
-        time.sleep(POLL_S)
+        from specbench.render.log_report import live_line
 
-
-def _until_interrupt(lines: Iterable[str]) -> Iterator[str]:
-    """Ctrl-C ends the log, not the report."""
-    try:
-        yield from lines
-    except KeyboardInterrupt:
-        return
+        print(live_line(tally.timeline.recent()), flush=True)
+        self._told_s, self._records = clock.now_s(), tally.samples

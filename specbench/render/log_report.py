@@ -32,6 +32,13 @@ def render(study: LogStudy, columns: int) -> str:
     return "\n".join(part for line in lines for part in _wrap(line, columns)) + "\n"
 
 
+def live_line(bucket: Bucket) -> str:
+    """What is new in a log that is followed."""
+    ts = words.clean(bucket.last_ts or words.NOTHING)[:27]
+    length, rate = words.length(bucket.accept_length), words.rate(bucket.gen_throughput_tps)
+    return f"{ts:<28}{bucket.record_count:>6} records   AL {length:>5}   {rate:>8} tok/s"
+
+
 def _head(study: LogStudy) -> Iterator[str]:
     version = f" {words.clean(study.engine_version)}" if study.engine_version else ""
     yield f"{NAMES[study.engine]}{version}: {study.line_count} lines, {study.record_count} records of acceptance"

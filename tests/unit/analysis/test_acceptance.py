@@ -1,17 +1,27 @@
 """Pooling and stale throughput, on samples made by hand."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from specbench.analysis.acceptance import read_log
-from specbench.analysis.stale import Interval, stale_lines
+from specbench.analysis.stale import stale
 from specbench.dialects import DecodeSample, LogLine
 from specbench.dialects.sglang_log import parse_line
 
 
+class Interval(NamedTuple):
+    line: int
+    tps: float
+    running: int
+    after_idle: bool
+    length: float | None
+
+
 def interval(line: int, tps: float, running: int = 1, *, after_idle: bool = False, length: float | None = 2.0) -> Interval:
-    return Interval(line, (None, None), after_idle, running, length, tps)
+    return Interval(line, tps, running, after_idle, length)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +44,11 @@ def interval(line: int, tps: float, running: int = 1, *, after_idle: bool = Fals
     ],
 )
 def test_stale_lines(rows: list[Interval], expected: set[int]) -> None:
-    assert stale_lines(rows) == expected
+    running, length, tps = (
+        np.array([getattr(one, name) for one in rows], np.float64) for name in ("running", "length", "tps")
+    )
+    found = stale(running, length, tps, np.array([one.after_idle for one in rows], np.bool_))
+    assert {one.line for one, is_stale in zip(rows, found, strict=True) if is_stale} == expected
 
 
 def test_counts_that_change_weigh_the_lines() -> None:

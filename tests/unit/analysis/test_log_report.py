@@ -6,9 +6,13 @@ from typing import Final
 
 import pytest
 
+from specbench.analysis import log_sums
+from specbench.analysis.acceptance import read_log
 from specbench.analysis.log_report import LogStudy, study
 from specbench.dialects.llamacpp_log import LlamaLog
+from specbench.dialects.sglang_log import parse_line as parse_sglang
 from specbench.dialects.vllm_log import parse_line
+from tests.unit.log_bed import made_log
 
 CAPTURES: Final = Path(__file__).parents[2] / "data" / "captures"
 
@@ -113,3 +117,46 @@ def test_damaged_lines_never_raise() -> None:
 
 def test_a_foreign_text_names_no_engine() -> None:
     assert study(["hello", "world"]) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_add_up_to_what_single_lines_do(seed: int) -> None:
+    lines = made_log(seed, 9000)
+    lines[4000:4000] = lines[3990:4000]  # said again
+    found, single = study(lines), read_log(lines, parse_sglang)
+    assert found is not None
+    pooled, expected = found.pooled_accept_length, single.pooled_accept_length
+    assert pooled is not None
+    assert expected is not None
+    assert (pooled.value, pooled.weight_count) == pytest.approx((expected.value, expected.line_count))
+    assert found.median_tps == pytest.approx(single.median_tps)
+    assert (found.record_count, found.stale_count) == (single.sample_count, single.stale_count)
+    assert found.decode_graph_ratio == pytest.approx(single.decode_graph_ratio)
+    assert sum(one.record_count for one in found.buckets) == found.record_count
+
+
+def test_a_long_log_is_added_up_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = made_log(0, 9000)
+    exact = study(lines)
+    monkeypatch.setattr(log_sums, "STRETCH_LINES", 500)
+    found = study(lines)
+    assert exact is not None
+    assert found is not None
+    assert found.pooled_accept_length is not None
+    assert exact.pooled_accept_length is not None
+    assert found.pooled_accept_length.value == pytest.approx(exact.pooled_accept_length.value)
+    assert found.median_tps == pytest.approx(exact.median_tps, rel=2e-3)
+
+
+def test_a_death_in_the_middle_of_a_long_log_is_found() -> None:
+    decode = [line for line in made_log(0, 30_000) if "Decode batch" in line]
+    death = [
+        "[2026-11-01 11:00:00 TP3] Scheduler hit an exception: Traceback (most recent call last):",
+        '  File "/x/model_runner.py", line 1, in forward',
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x7168 and 21504x7168)",
+        "",
+    ]
+    found = study([*decode[:8000], *death, *decode[8000:16000]])
+    assert found is not None
+    assert found.cause is not None
+    assert (found.cause.code, found.cause.decisive_line) == ("aux_layer_width_mismatch", 8003)

@@ -1,12 +1,19 @@
 """`specbench log`, as a person calls it."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from specbench.cli import log_source
 from specbench.cli.main import main
+from tests.unit.log_bed import made_log
+
+SPECBENCH: Final = (sys.executable, "-m", "specbench.cli.main")
 
 CAPTURES: Final = Path(__file__).parents[2] / "data" / "captures"
 
@@ -30,3 +37,43 @@ def test_a_missing_file_and_a_foreign_one(tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "x.log").write_text("hello\n")
     assert main(["log", str(tmp_path / "x.log")]) == 2
     assert "--engine" in capsys.readouterr().err
+
+
+def test_a_pipe_is_read_like_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_text("\n".join(made_log(3, 5000)))
+    named = subprocess.run([*SPECBENCH, "log", path], capture_output=True, check=True)
+    with path.open("rb") as file:
+        piped = subprocess.run([*SPECBENCH, "log", "-"], input=file.read(), capture_output=True, check=True)
+    assert named.stdout == piped.stdout
+    assert b"5000 lines" in named.stdout
+
+
+def test_a_growing_log_is_followed_until_ctrl_c(tmp_path: Path) -> None:
+    lines = [line for line in made_log(1, 400) if "Decode batch" in line]
+    path = tmp_path / "server.log"
+    path.write_text("\n".join(lines[:20]) + "\n" + lines[20][:30])
+    process = subprocess.Popen([*SPECBENCH, "log", "-f", path], stdout=subprocess.PIPE, text=True)
+    try:
+        with path.open("a") as file:
+            assert process.stdout is not None
+            assert " 20 records " in process.stdout.readline()
+            file.write(lines[20][30:] + "\n")
+            file.flush()
+            assert " 1 records " in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert "21 lines, 21 records of acceptance" in rest
+
+
+def test_a_line_without_end_takes_no_more_than_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_source, "LONGEST_LINE_BYTES", 1 << 18)
+    path = tmp_path / "server.log"
+    path.write_bytes(b"a line\n" + b"x" * (1 << 20) + b"\nlast\n")
+    with path.open("rb", buffering=0) as file:
+        sizes = [size for _, size in log_source.blocks(file, follow=False)]
+    assert sum(sizes) == path.stat().st_size
+    assert max(sizes) <= (1 << 18) + (1 << 21)

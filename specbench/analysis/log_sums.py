@@ -1,0 +1,204 @@
+"""What the decode lines of a log add up to, stretch by stretch, so that a log of any size takes the same memory.
+
+Up to `STRETCH_LINES` decode lines every figure is exact; beyond, idle time is told within each stretch and the median of
+the throughput from a histogram, to a thousandth.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from specbench.analysis.log_rows import Kept, stream_named
+from specbench.analysis.stale import commonest, stale
+from specbench.units import PerSecond
+
+STRETCH_LINES: Final = 100_000
+MOST_LINES: Final = 10_000
+"""Line numbers kept of each sort."""
+MOST_SIZES: Final = 4096
+"""Batch sizes told apart, per stream."""
+BINS_PER_FOLD: Final = 1000
+"""Steps of the histogram while the throughput grows by a factor of e."""
+
+LEAST_TPS: Final = 0.001
+
+Floats = NDArray[np.float64]
+
+
+class Pooled(Struct, frozen=True, kw_only=True):
+    """Acceptance length over many lines."""
+
+    value: float
+    weights: str
+    """`equal` or `running_requests`."""
+    lines: tuple[int, ...]
+    """The first `MOST_LINES` of them."""
+    line_count: int
+    estimate: bool
+    """The count of running requests changed, and a line tells only its last value."""
+
+
+class Numbers:
+    """Line numbers: how many, and the first of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[int] = []
+
+    def add(self, numbers: NDArray[np.int64]) -> None:
+        """In rising order."""
+        self.count += len(numbers)
+        self.first += numbers[: MOST_LINES - len(self.first)].tolist()
+
+
+class Rates:
+    """Throughputs, exact while they are few, then as a histogram."""
+
+    def __init__(self) -> None:
+        self._exact: list[Floats] = []
+        self._exact_count = 0
+        self._bins: dict[int, int] = {}
+
+    def add(self, rates: Floats) -> None:
+        """Of any sign; what is not positive counts as the least."""
+        self._exact.append(rates)
+        self._exact_count += len(rates)
+        if self._exact_count > STRETCH_LINES:
+            logs = np.log(np.maximum(np.concatenate(self._exact), LEAST_TPS) / LEAST_TPS)
+            counts = np.bincount((logs * BINS_PER_FOLD).astype(np.int64))
+            for place in np.flatnonzero(counts).tolist():
+                self._bins[place] = self._bins.get(place, 0) + int(counts[place])
+            self._exact, self._exact_count = [], 0
+
+    @staticmethod
+    def median(many: Iterable["Rates"]) -> PerSecond | None:
+        """Of all together; None when there are none."""
+        many = list(many)
+        exact = np.concatenate([np.zeros(0), *(part for one in many for part in one._exact)])
+        if not any(one._bins for one in many):
+            return float(np.median(exact)) if len(exact) else None
+        values = [exact, *(LEAST_TPS * np.exp((np.array(list(one._bins)) + 0.5) / BINS_PER_FOLD) for one in many)]
+        weights = [np.ones(len(exact)), *(np.array(list(one._bins.values()), np.float64) for one in many)]
+        value, weight = np.concatenate(values), np.concatenate(weights)
+        order = np.argsort(value)
+        passed = np.cumsum(weight[order])
+        return float(value[order][np.searchsorted(passed, passed[-1] / 2)])
+
+
+class _Sums:
+    """One stream."""
+
+    def __init__(self) -> None:
+        self.by_size: dict[float, list[float]] = {}
+        """Count of running requests (-1: not printed) to the sum of lengths and their count."""
+        self.longest_length = 0.0
+        self.lines = Numbers()
+        self.rates = Rates()
+        self.newest: tuple[int, PerSecond] | None = None
+
+    def add(
+        self, line: NDArray[np.int64], running: Floats, length: Floats, tps: Floats, is_stale: NDArray[np.bool_]
+    ) -> None:
+        missing, missed = np.isnan(length), np.isnan(tps)
+        if not missing.all():
+            told = ~missing if missing.any() else slice(None)
+            self.lines.add(line[told])
+            self.longest_length = max(self.longest_length, float(length[told].max()))
+            sizes = np.nan_to_num(running[told], nan=-1.0)
+            for size in commonest(sizes).tolist():
+                self._add_size(size, length[told][sizes == size])
+        fresh = np.flatnonzero(~(is_stale | missed))
+        if len(fresh):
+            self.rates.add(tps[fresh] if len(fresh) < len(tps) else tps)
+            self.newest = (int(line[fresh[-1]]), float(tps[fresh[-1]]))
+
+    def _add_size(self, size: float, lengths: Floats) -> None:
+        if size not in self.by_size and len(self.by_size) >= MOST_SIZES:
+            return
+        sums = self.by_size.setdefault(size, [0.0, 0.0])
+        sums[0] += float(lengths.sum())
+        sums[1] += len(lengths)
+
+
+class LogSums:
+    """All streams of a log."""
+
+    def __init__(self) -> None:
+        self.stale_lines = Numbers()
+        self.any_line = False
+        self._streams: dict[int, _Sums] = {}
+        self._waiting: list[Kept] = []
+        self._waiting_count = 0
+
+    def add(self, kept: Kept) -> None:
+        """The next stretch."""
+        if len(kept.rows.line):
+            self._waiting.append(kept)
+            self._waiting_count += len(kept.rows.line)
+            self.any_line = True
+        if self._waiting_count > STRETCH_LINES:
+            self.finish()
+
+    def finish(self) -> None:
+        """Adds up what waits for its stretch to be whole."""
+        if not self._waiting:
+            return
+        parts = [(one.rows.line, one.rows.stream, one.rows.running, one.rows.length, one.rows.tps) for one in self._waiting]
+        line, stream, running, length, tps = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        is_stale = stale(running, length, tps, np.concatenate([one.after_idle for one in self._waiting]))
+        self.stale_lines.add(line[is_stale])
+        codes = np.unique(stream).tolist() if stream.min() < stream.max() else [int(stream[0])]
+        for code in codes:
+            own: slice | NDArray[np.bool_] = stream == code if len(codes) > 1 else slice(None)
+            self._streams.setdefault(code, _Sums()).add(line[own], running[own], length[own], tps[own], is_stale[own])
+        self._waiting, self._waiting_count = [], 0
+
+    @property
+    def dp_ranks(self) -> tuple[int, ...]:
+        """Data-parallel ranks that printed a whole line."""
+        ranks = (stream_named(code)[0] for code in self._streams)
+        return tuple(sorted({rank for rank in ranks if rank is not None}))
+
+    def pooled(self) -> Pooled | None:
+        """Weighted by running requests, which is exact while their count stays the same. Every line covers as many steps."""
+        streams = [sums for sums in self._leading() if sums.by_size]
+        rows = [(size, total, count) for sums in streams for size, (total, count) in sums.by_size.items()]
+        if not rows:
+            return None
+        sizes = {size for size, _, _ in rows}
+        varies = len(sizes) > 1 and -1.0 not in sizes
+        weight = sum((size if varies else 1.0) * count for size, _, count in rows)
+        total = sum((size if varies else 1.0) * part for size, part, _ in rows)
+        return Pooled(
+            value=total / weight,
+            weights="running_requests" if varies else "equal",
+            lines=tuple(sorted({number for sums in streams for number in sums.lines.first})[:MOST_LINES]),
+            line_count=sum(sums.lines.count for sums in streams),
+            estimate=varies,
+        )
+
+    @property
+    def longest_length(self) -> float:
+        """0 when no line prints one."""
+        return max((sums.longest_length for sums in self._leading()), default=0.0)
+
+    def median_tps(self) -> PerSecond | None:
+        """Of one rank's lines; stale ones left out."""
+        return Rates.median(sums.rates for sums in self._leading())
+
+    def newest_tps(self) -> PerSecond | None:
+        """Each data-parallel rank's newest throughput, added up."""
+        newest = [sums.newest[1] for sums in self._leading() if sums.newest is not None]
+        return sum(newest) if newest else None
+
+    def _leading(self) -> list[_Sums]:
+        """One pipeline stage of each data-parallel rank: all stages serve the same requests."""
+        first: dict[int | None, int] = {}
+        for code in self._streams:
+            dp, pp = stream_named(code)
+            first[dp] = min(pp or 0, first.get(dp, pp or 0))
+        named = ((stream_named(code), sums) for code, sums in self._streams.items())
+        return [sums for (dp, pp), sums in named if (pp or 0) == first[dp]]

@@ -1,0 +1,89 @@
+"""Blocks say what the grammar says, line for line: over the cases, over logs made here, and over damaged ones."""
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specbench.dialects.blocks import SLACK_BYTES, Block, BlockReader
+from specbench.dialects.sglang_log import parse_line
+from specbench.dialects.shapes import DECODE_COLUMNS, PREFILL_COLUMNS, columns_of, learn
+from tests.unit.log_bed import DECODE, made_log
+
+CASES = sorted((Path(__file__).parents[2] / "data" / "cases").glob("sgl-*.log"))
+
+
+def blocks_of(lines: list[str], count: int) -> list[Block]:
+    """The lines in so many blocks, through one reader that learns on the way."""
+    reader, size = BlockReader(parse_line), -(-len(lines) // count)
+    texts = ["".join(line + "\n" for line in lines[at : at + size]).encode() for at in range(0, len(lines), size)]
+    return [reader.read(memoryview(text + bytes(SLACK_BYTES)), len(text)) for text in texts]
+
+
+def agree(lines: list[str], blocks: list[Block]) -> int:
+    """Asserts that each line is read as the grammar reads it; gives how many numpy read."""
+    by_numpy, rest = 0, iter(lines)
+    for block in blocks:
+        slow, kinds = dict(block.slow), Counter[str]()
+        decodes, prefills = block.of_kind("decode"), block.of_kind("prefill")
+        for index in range(len(block.starts)):
+            read = parse_line(next(rest))
+            if index in slow:
+                assert slow[index] == read
+                continue
+            by_numpy += 1
+            kinds[read.kind] += 1
+            assert (bool(decodes[index]), bool(prefills[index])) == (read.kind == "decode", read.kind == "prefill")
+            assert not read.also
+            if read.kind in ("decode", "prefill"):
+                assert np.array_equal(block.columns[:, index], columns_of(read), equal_nan=True)
+                assert block.ts(index) == read.ts
+            graph = read.sample.cuda_graph if read.sample is not None else None
+            assert block.graphs(np.array([index]))[0] == (-1 if graph is None else int(graph))
+        assert kinds == block.counts
+    assert next(rest, None) is None
+    return by_numpy
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_numpy_reads_what_the_grammar_reads(seed: int) -> None:
+    lines = made_log(seed, 3000)
+    assert agree(lines, blocks_of(lines, 3)) > 2000
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_damaged_lines_are_never_taken_for_whole_ones(seed: int) -> None:
+    rng = random.Random(seed)
+    lines = made_log(seed, 1500)
+    damaged = []
+    for line in lines:
+        text = bytearray(line.encode())
+        for _ in range(rng.choice((0, 0, 1, 3))):
+            if text:
+                text[rng.randrange(len(text))] = rng.choice(b"0123456789:;.,# -azZ{}[]/%|\x00\x7f\xba\xff")
+        damaged.append(bytes(text).replace(b"\n", b"").decode("utf-8", "replace")[: rng.choice((400, 400, 90))])
+    assert agree(lines + damaged, blocks_of(lines + damaged, 2)) > 1000
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_cases_read_three_times_over(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").split("\n") * 3
+    agree(lines, blocks_of(lines, 1))
+
+
+def test_a_shape_that_depends_on_its_digits_is_not_learned() -> None:
+    assert learn(b"[2026-11-01 10:00:00 TP0] [Errno 97] error while attempting to bind", parse_line) is None
+    assert learn(b"[2026-11-01 10:00:00 TP0] max_total_num_tokens=12, chunked_prefill_size=8192", parse_line) is None
+    shape = learn(DECODE.format(1, 2, " TP0", 1, 5, 1, 2.0, 0.5, True, 99.0, 0).encode(), parse_line)
+    assert shape is not None
+    assert len(shape.columns) == len(DECODE_COLUMNS) + 1
+    assert len(PREFILL_COLUMNS) < len(shape.columns)
+
+
+def test_an_unended_last_line_is_read() -> None:
+    (block,) = blocks_of(["one", "two"], 1)
+    text = b"one\ntwo"
+    cut = BlockReader(parse_line).read(memoryview(text + bytes(SLACK_BYTES)), len(text))
+    assert [cut.line(index) for index in range(2)] == [block.line(index) for index in range(2)] == [b"one", b"two"]
