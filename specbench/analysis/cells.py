@@ -83,6 +83,12 @@ class Arm(Struct, frozen=True, kw_only=True):
     resolved: dict[str, Any] = field(default_factory=dict)
     """Of the first launch that said something."""
 
+    @property
+    def is_synthetic(self) -> bool:
+        """The server was told how much to accept: its speed tells what a step costs, and nothing of a drafter."""
+        speculation = self.variant.speculation
+        return speculation is not None and speculation.synthetic_length is not None
+
 
 def suite_of(stored: StoredRun) -> Suite:
     """The resolved suite inside a run. Raises StoreError."""

@@ -59,6 +59,8 @@ def cell_codes(arm: Arm, baseline: Arm, key: Key) -> set[str]:
         return {"failed"} if arm.failures or cell.requests else {"unknown"}
     if is_baseline:
         found = {"baseline"}
+    elif arm.is_synthetic:
+        return {"synthetic"}
     elif parity.obstacle(arm, baseline, key) is not None:
         found = {"not_comparable"} | ({"concurrency_capped"} if parity.admitted(arm, key) is not None else set())
     else:
@@ -70,7 +72,7 @@ def cell_codes(arm: Arm, baseline: Arm, key: Key) -> set[str]:
 def drafting_codes(arm: Arm) -> set[str]:
     """What is wrong with its speculation in every cell; nothing when it is off by design."""
     speculation = arm.variant.speculation
-    if speculation is None or not any(cell.served for cell in arm.cells.values()):
+    if speculation is None or arm.is_synthetic or not any(cell.served for cell in arm.cells.values()):
         return set()
     lengths = [length for cell in arm.cells.values() if (length := accept_length(cell)) is not None]
     if not lengths:

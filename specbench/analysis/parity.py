@@ -1,6 +1,7 @@
 """Whether two arms may be compared at a level: a speed-up between servers that did different work is no speed-up."""
 
 from statistics import median
+from typing import Final
 
 from specbench.analysis import verdicts
 from specbench.analysis.cells import Arm, Cell, Key
@@ -18,6 +19,10 @@ def admitted(arm: Arm, key: Key) -> int | None:
     return verdicts.admission_limit(key[1], arm.admission_limit, max(running, default=None), queue_count)
 
 
+MATTERS: Final = ("model_path", "dtype", "kv_cache_dtype", "tensor_parallel", "data_parallel", "chat_template_sha256")
+"""Resolved facts without which two servers do different work, speculation aside."""
+
+
 def obstacle(arm: Arm, baseline: Arm, key: Key) -> str | None:
     """Why the two can't be compared at this level, in half a sentence; None when they can."""
     ours, theirs = admitted(arm, key), admitted(baseline, key)
@@ -26,12 +31,21 @@ def obstacle(arm: Arm, baseline: Arm, key: Key) -> str | None:
             f"of {key[1]} offered requests '{arm.variant.name}' runs {ours or key[1]} at once "
             f"and '{baseline.variant.name}' {theirs or key[1]}"
         )
+    for fact in MATTERS:
+        mine, its = arm.resolved.get(fact), baseline.resolved.get(fact)
+        if mine is not None and its is not None and mine != its and not _is_wanted(fact, arm, baseline):
+            return f"'{arm.variant.name}' runs with {fact} {mine} and '{baseline.variant.name}' with {its}"
     for one in (arm, baseline):
         cell = one.cells[key]
         if failed_ratio(cell) > verdicts.FAILED_LIMIT_RATIO:
             failed = len(cell.requests) - len(cell.served)
             return f"{failed} of {len(cell.requests)} requests of '{one.variant.name}' failed"
     return None
+
+
+def _is_wanted(fact: str, arm: Arm, baseline: Arm) -> bool:
+    """The suite itself asks for more GPUs in one of them."""
+    return fact == "tensor_parallel" and arm.variant.server.tensor_parallel != baseline.variant.server.tensor_parallel
 
 
 def failed_ratio(cell: Cell) -> float:

@@ -14,6 +14,7 @@ from specbench.analysis import verdicts
 from specbench.analysis.breakeven import break_even_length
 from specbench.analysis.cells import Cell, Load
 from specbench.analysis.metrics import graph_ratio, logged_accept_length
+from specbench.analysis.plain_requests import judge_latencies, judge_requests, judge_server
 from specbench.dialects import DecodeSample
 from specbench.dialects.sglang_version import rate_meaning
 from specbench.units import PerSecond, Ratio
@@ -28,14 +29,24 @@ class Opinion(Struct, frozen=True, kw_only=True):
 
 
 def judge_plain(numbers: Mapping[str, Any], version: str | None = None) -> Opinion:
-    """By what is there: `samples`, `rows`, or the arms `baseline` and `speculative`. Raises ValueError for none."""
+    """By what is there: `samples`, `rows`, the arms `baseline` and `speculative`, or `requests` and latencies (see
+    `plain_requests`). Raises ValueError for none."""
+    extra = judge_requests(numbers.get("requests", ())) | judge_latencies(numbers) | judge_server(numbers)
+    opinion = _by_figures(numbers, version)
+    if opinion is None and not extra and "requests" not in numbers:
+        raise ValueError("needs `samples`, `rows`, `baseline` and `speculative`, or `requests`")
+    found = {*extra, *(opinion.verdicts if opinion else ("unknown",))}
+    return Opinion(verdicts=verdicts.in_order(found), values=opinion.values if opinion else {})
+
+
+def _by_figures(numbers: Mapping[str, Any], version: str | None) -> Opinion | None:
     if "samples" in numbers:
         return judge_samples(numbers, version)
     if "rows" in numbers:
         return judge_rows(numbers["rows"], numbers.get("baseline_output_tps", {}))
     if "baseline" in numbers and "speculative" in numbers:
         return judge_arms(numbers["baseline"], numbers["speculative"], numbers.get("client_concurrency"))
-    raise ValueError("needs `samples`, `rows`, or `baseline` and `speculative`")
+    return None
 
 
 def judge_samples(numbers: Mapping[str, Any], version: str | None = None) -> Opinion:
@@ -66,6 +77,8 @@ def judge_samples(numbers: Mapping[str, Any], version: str | None = None) -> Opi
 def _over_time(samples: Sequence[DecodeSample], lengths: Sequence[float], longest: float | None) -> set[str]:
     """What only the order of the samples tells."""
     found = set()
+    if verdicts.is_starved([(one.running_requests, verdicts.transferring(one.extra)) for one in samples]):
+        found.add("decode_starved_by_transfer")
     if verdicts.is_wedged([(one.running_requests, one.gen_throughput_tps) for one in samples]):
         found.add("engine_wedged")
     if verdicts.is_fallback([(one.running_requests, one.accept_length) for one in samples]):
@@ -87,7 +100,7 @@ def _longest(draft_tokens: int | None, steps: int | None, topk: int | None) -> f
 def judge_rows(rows: Sequence[Mapping[str, Any]], baseline_output_tps: Mapping[str, PerSecond]) -> Opinion:
     """A table of configurations; `baseline_output_tps` by concurrency, as text."""
     judged = [_judge_row(row, baseline_output_tps.get(str(row.get("concurrency")))) for row in rows]
-    found = {row["verdict"] for row in judged}
+    found = {row["verdict"] for row in judged}.union(*(judge_latencies(row) for row in rows))
     lengths = [row["accept_length"] for row in rows if row.get("accept_length") is not None]
     if verdicts.is_dead(lengths):
         found.add("dead_drafter")
@@ -107,7 +120,7 @@ def judge_arms(baseline: Mapping[str, Any], speculative: Mapping[str, Any], conc
         limits = [limit for limit in (ours, theirs) if limit is not None]
         values = {"admission_limit": min(limits), "speedup_if_forced": ratio, "speedup": None}
         return Opinion(verdicts=("not_comparable", "concurrency_capped"), values=values)
-    found = {verdicts.speed_verdict(ratio)}
+    found = {verdicts.speed_verdict(ratio)} | judge_latencies(baseline) | judge_latencies(speculative)
     length = speculative.get("accept_length")
     if length is not None and verdicts.is_dead([length]):
         found.add("dead_drafter")
@@ -182,4 +195,5 @@ def _wants_graphs(launch: Sequence[str] | str | None) -> bool | None:
 
 def _sample(one: Mapping[str, Any]) -> DecodeSample:
     known = set(DecodeSample.__struct_fields__)
-    return DecodeSample(**{name: value for name, value in one.items() if name in known})
+    extra = {name: value for name, value in one.items() if name not in known}
+    return DecodeSample(**{name: value for name, value in one.items() if name in known - {"extra"}}, extra=extra)

@@ -20,6 +20,8 @@ def sentence(arm: Arm, rows: Sequence[Summary], codes: Sequence[str], obstacles:
     served = [row for row in rows if row.request_count > row.failed_count]
     if not served:
         return _without_data(arm, rows)
+    if "synthetic" in codes:
+        return _of_synthetic(arm, served)
     text = _of_baseline(served) if "baseline" in codes else _of_variant(served, codes, obstacles)
     return f"{text}; {_failure(arm)}" if arm.failures else text
 
@@ -55,6 +57,18 @@ def _of_variant(rows: Sequence[Summary], codes: Sequence[str], obstacles: Mappin
         return f"not comparable with the baseline: {reason}"
     text = next((opening(compared) for code, opening in OPENINGS.items() if code in codes), None) or _by_speed(compared)
     return f"{text}; {len(obstacles)} of {len(rows)} levels can't be compared" if obstacles else text
+
+
+def _of_synthetic(arm: Arm, rows: Sequence[Summary]) -> str:
+    """What a step costs, in plain steps."""
+    speculation = arm.variant.speculation
+    told = f"synthetic acceptance of {speculation.synthetic_length:g}" if speculation else "synthetic acceptance"
+    needs = sorted((row for row in rows if row.break_even_length is not None), key=lambda row: row.break_even_length or 0.0)
+    if not needs:
+        return f"{told}: not ranked, and no figure of the baseline to hold it against"
+    low, high = (f"{row.break_even_length:.2f} ({place(row)})" for row in (needs[0], needs[-1]))
+    cost = low if len(needs) == 1 else f"{low} to {high}"
+    return f"{told}, not ranked: a verify step costs as much as plain steps for {cost} tokens, so drafts pay above that AL"
 
 
 def _of_dead(rows: Sequence[Summary]) -> str:

@@ -15,7 +15,10 @@ def figure(cell: Cell, name: str) -> float | None:
 
 
 def summarise(arm: Arm, cell: Cell, verdict: str, speedup_ratio: Ratio | None, baseline: Cell) -> Summary:
-    """`baseline` is the baseline's cell of the same level; `speedup_ratio` None where the two can't be compared."""
+    """`baseline` is the baseline's cell of the same level; `speedup_ratio` None where the two can't be compared.
+
+    A synthetic arm has a break-even length, measured, and no speed-up: it ran no drafter worth the name.
+    """
     length = figure(cell, "accept_length")
     output_tps = figure(cell, "output_tps")
     comparable = speedup_ratio is not None
@@ -30,13 +33,13 @@ def summarise(arm: Arm, cell: Cell, verdict: str, speedup_ratio: Ratio | None, b
         steady_tps=figure(cell, "steady_tps"),
         goodput_rps=figure(cell, "goodput_rps"),
         per_user_tps=figure(cell, "per_user_tps"),
-        speedup_ratio=speedup_ratio,
+        speedup_ratio=None if arm.is_synthetic else speedup_ratio,
         accept_length=length,
         accept_source=accept_source(cell),
         accept_rate_ratio=figure(cell, "accept_rate_ratio"),
         proposed_tokens=arm.proposed_tokens,
         break_even_length=break_even_length(speed_tps(baseline), speed_tps(cell), length) if comparable else None,
-        efficiency_ratio=efficiency_ratio(speedup_ratio, length),
+        efficiency_ratio=None if arm.is_synthetic else efficiency_ratio(speedup_ratio, length),
         ttft=quantiles(cell, ttfts_s),
         tpot=quantiles(cell, tpots_s),
         step_time=quantiles(cell, step_times_s),

@@ -1,6 +1,6 @@
 """The decisions, on plain values: they know no record, so that a log, a run and a table of numbers are judged alike."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
@@ -13,12 +13,19 @@ MIXED_MARGIN_RATIO: Final = 0.02
 DECLINE_RATIO: Final = 0.15
 CEILING_RATIO: Final = 0.97
 SPEED_MARGIN_RATIO: Final = 0.02
+WARM_FACTOR: Final = 1.5
+WARM_SPREAD: Final = 1.25
+BUFFERED_RATIO: Final = 0.9
+BUFFERED_TOKENS: Final = 16
+CHUNK_LENGTH: Final = 1.3
+CHUNK_MARGIN: Final = 0.2
 
 FAILED_LIMIT_RATIO: Final = 0.05
 """With more failed requests than this an arm did less work than the other."""
 
 PRECEDENCE: Final = (
     "failed",
+    "synthetic",
     "unknown",
     "dead_drafter",
     "speculation_inactive",
@@ -26,7 +33,14 @@ PRECEDENCE: Final = (
     "concurrency_capped",
     "graphs_off",
     "mixed_graph_regimes",
+    "server_died",
+    "server_hung",
     "engine_wedged",
+    "no_drafts_after_first_request",
+    "decode_starved_by_transfer",
+    "warmup_in_window",
+    "stream_buffered",
+    "itl_is_per_chunk",
     "spec_fallback_engaged",
     "acceptance_declining",
     "slower_than_baseline",
@@ -94,6 +108,48 @@ def is_wedged(running_and_tps: Sequence[tuple[int | None, float | None]]) -> boo
     """Whether the last lines, three or more, say that requests run and nothing comes out."""
     tail = list(running_and_tps)[-3:]
     return len(tail) == 3 and all(running and tps == 0 for running, tps in tail)
+
+
+TRANSFERS: Final = ("prealloc_requests", "transfer_requests", "host_receive_requests")
+"""What a decode line of SGLang's says of requests whose cache is not there yet."""
+
+
+def transferring(extra: Mapping[str, object]) -> int | None:
+    """Requests whose cache is still on its way; None where the line does not say."""
+    told = [value for name in TRANSFERS if isinstance(value := extra.get(name), int)]
+    return sum(told) if told else None
+
+
+def is_starved(running_and_transferring: Sequence[tuple[int | None, int | None]]) -> bool:
+    """Whether in most lines, of three or more, more requests wait for their cache than run."""
+    known = [(running, moving) for running, moving in running_and_transferring if running is not None and moving is not None]
+    starved = sum(moving > running for running, moving in known)
+    return len(known) > 2 and starved * 2 > len(known)
+
+
+def is_warming(times: Sequence[float]) -> bool:
+    """Whether the first of four or more took far longer than the others, which agree among themselves: it was not warm."""
+    if len(times) < 4 or min(times) <= 0:
+        return False
+    rest = times[1:]
+    return max(rest) <= WARM_SPREAD * min(rest) and times[0] >= WARM_FACTOR * max(rest)
+
+
+def is_buffered(ttft: float | None, total: float | None, output_tokens: float | None) -> bool:
+    """Whether an answer of some length begins when it is nearly over: it comes in one piece."""
+    return (
+        ttft is not None
+        and bool(total)
+        and (output_tokens or 0) >= BUFFERED_TOKENS
+        and ttft >= BUFFERED_RATIO * (total or 0)
+    )
+
+
+def is_per_chunk(itl: float | None, tpot: float | None, accept_length: float | None) -> bool:
+    """Whether a tool's inter-token latency is the gap between chunks: TPOT times the tokens of a step."""
+    if not itl or not tpot or accept_length is None or accept_length < CHUNK_LENGTH:
+        return False
+    return abs(itl / (tpot * accept_length) - 1) <= CHUNK_MARGIN and itl > tpot * (1 + CHUNK_MARGIN)
 
 
 def is_fallback(running_and_lengths: Sequence[tuple[int | None, float | None]]) -> bool:

@@ -35,6 +35,8 @@ class Drafting(Struct, frozen=True, kw_only=True):
     """Its name in the suite; None when it has none, or for prompt lookup."""
     kind: DrafterKind = "other"
     """What the checkpoint is, whatever the command line says."""
+    synthetic_length: float | None = None
+    """Tokens a step to accept whatever is drafted (`SGLANG_SIMULATE_ACC_LEN`)."""
 
     @property
     def wrong_word(self) -> bool:
@@ -97,6 +99,9 @@ class CostModel:
         drafting = self._drafting
         if drafting is None:
             return ()
+        if drafting.synthetic_length is not None:
+            sure = drafting.synthetic_length - 1
+            return tuple(min(1.0, max(0.0, sure - place)) for place in range(drafting.longest_chain))
         if drafting.wrong_word:
             return (0.0,) * drafting.longest_chain
         plain = self._acceptance(drafting).chances(category, drafting.longest_chain)

@@ -18,6 +18,7 @@ from specbench.embedded.interface import EngineFacts
 from specbench.embedded.simulated_backend import SimulatedBackend
 from specbench.suite.rehearsal import Rehearsal
 
+SYNTHETIC: Final = "SGLANG_SIMULATE_ACC_LEN"
 VARIABLE: Final = "SPECBENCH_SIMULATION"
 USAGE: Final = 2
 UNCAPPED: Final = 2048
@@ -38,6 +39,8 @@ class Simulation(Struct, frozen=True, kw_only=True):
     drafters: dict[str, NamedDrafter] = {}
     """By path."""
     seed: int = 0
+    synthetic_length: float | None = None
+    """Tokens a step to pretend to accept, as SGLang takes it from the environment."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -56,12 +59,22 @@ def main(argv: Sequence[str]) -> int:
 def simulation_of(environment: Mapping[str, str]) -> Simulation:
     """Raises msgspec.DecodeError (also where a value is out of its bounds)."""
     text = environment.get(VARIABLE)
-    return msgspec.json.decode(text, type=Simulation) if text else Simulation()
+    simulation = msgspec.json.decode(text, type=Simulation) if text else Simulation()
+    return msgspec.structs.replace(simulation, synthetic_length=_synthetic_length(environment.get(SYNTHETIC, "")))
+
+
+def _synthetic_length(word: str) -> float | None:
+    """None where it is not set, or no such number: SGLang then accepts what is right, too."""
+    try:
+        length = float(word)
+    except ValueError:
+        return None
+    return length if 1 <= length < float("inf") else None
 
 
 def backend_of(arguments: ServerArguments, simulation: Simulation) -> SimulatedBackend:
     """The engine that this command line asks for."""
-    costs, drafting = simulation.rehearsal, drafting_of(arguments, simulation.drafters)
+    costs, drafting = simulation.rehearsal, drafting_of(arguments, simulation)
     return SimulatedBackend(
         facts_of(arguments, costs, drafting),
         CostModel(costs, drafting),
@@ -73,12 +86,12 @@ def backend_of(arguments: ServerArguments, simulation: Simulation) -> SimulatedB
     )
 
 
-def drafting_of(arguments: ServerArguments, drafters: Mapping[str, NamedDrafter]) -> Drafting | None:
+def drafting_of(arguments: ServerArguments, simulation: Simulation) -> Drafting | None:
     """None without speculation."""
     if arguments.algorithm is None:
         return None
     path = None if arguments.algorithm == LOOKUP else arguments.draft_path
-    named = drafters.get(path) if path else None
+    named = simulation.drafters.get(path) if path else None
     return Drafting(
         algorithm=arguments.algorithm,
         draft_tokens=arguments.num_draft_tokens,
@@ -86,6 +99,7 @@ def drafting_of(arguments: ServerArguments, drafters: Mapping[str, NamedDrafter]
         topk=arguments.topk,
         drafter=named.name if named else None,
         kind=drafter_kind(path, named.method if named else None),
+        synthetic_length=simulation.synthetic_length,
     )
 
 

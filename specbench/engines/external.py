@@ -47,6 +47,8 @@ class External:
             found.append(f"variant '{variant.name}': the log file {server.log} does not exist")
         elif server.log and not os.access(Path(server.log).expanduser(), os.R_OK):
             found.append(f"variant '{variant.name}': the log file {server.log} can't be read")
+        if variant.speculation is not None and variant.speculation.synthetic_length is not None:
+            found.append(f"variant '{variant.name}': a server that runs already can't be told `synthetic_length`; remove it")
         return tuple(found)
 
     def prepare(self, model: Model, drafter: Drafter | None, note: Callable[[str], None]) -> None:

@@ -1,6 +1,7 @@
 """llama.cpp's server: a GGUF target, a GGUF drafter, and `--spec-type`, without which a drafter is loaded and never used."""
 
 import functools
+import hashlib
 import os
 import re
 import shutil
@@ -99,7 +100,7 @@ class LlamaCpp:
         return Reader()
 
     def resolved(self, server_info: dict[str, Any]) -> dict[str, Any]:
-        """Of `/props`: how many requests run at once, and where it says so, how it drafts."""
+        """Of `/props`: slots, model, its type, template and context, and how it drafts."""
         found: dict[str, Any] = {}
         if isinstance(server_info.get("total_slots"), int):
             found["max_running_requests"] = server_info["total_slots"]
@@ -107,7 +108,23 @@ class LlamaCpp:
             found["model_path"] = server_info["model_path"]
         if isinstance(server_info.get("build_info"), str):
             found["version"] = server_info["build_info"]
-        return found
+        if isinstance(server_info.get("model_ftype"), str):
+            found["dtype"] = server_info["model_ftype"]
+        if isinstance(server_info.get("chat_template"), str):
+            found["chat_template_sha256"] = hashlib.sha256(server_info["chat_template"].encode()).hexdigest()[:16]
+        return found | _of_settings(server_info.get("default_generation_settings"))
+
+
+def _of_settings(settings: object) -> dict[str, Any]:
+    """Of the settings that `/props` gives a request by default."""
+    found: dict[str, Any] = {}
+    if isinstance(settings, dict):
+        params = settings.get("params")
+        if isinstance(settings.get("n_ctx"), int):
+            found["context_length_tokens"] = settings["n_ctx"]
+        if isinstance(params, dict) and isinstance(params.get("speculative.types"), str):
+            found["algorithm"] = params["speculative.types"]
+    return found
 
 
 def _refusals(variant: Variant) -> Iterator[str]:
@@ -134,7 +151,10 @@ def _speculation_words(speculation: Speculation, drafter: Drafter | None) -> lis
     words = ["--spec-type", TYPES[method]]
     if drafter is not None:
         words += ["--spec-draft-model", str(Path(drafter.path).expanduser())]
-    return [*words, "--spec-draft-n-max", str(speculation.proposed_tokens)]
+    words += ["--spec-draft-n-max", str(speculation.proposed_tokens)]
+    if speculation.synthetic_length is not None:
+        words += ["--spec-synth-len", f"{speculation.synthetic_length:g}"]
+    return words
 
 
 def _binary() -> str:

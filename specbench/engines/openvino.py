@@ -72,6 +72,8 @@ class OpenVino:
     def obstacles(self, model: Model, drafter: Drafter | None, variant: Variant) -> tuple[str, ...]:
         """What is lacking on this machine; fetches and makes nothing."""
         found = list(_refusals(variant, drafter))
+        if variant.speculation is not None and variant.speculation.synthetic_length is not None:
+            found.append(f"variant '{variant.name}': OpenVINO GenAI can't fake acceptance; remove `synthetic_length`")
         if self.version(variant) is None:
             found.append(f"OpenVINO GenAI is not installed for {_python(variant)}; {INSTALL}")
         if _cpu_count() < SMALLEST_CPU_COUNT:

@@ -181,6 +181,8 @@ def _command(launch: Launch, prefix: tuple[str, ...]) -> Command:
     env = {name: str(value) for name, value in variant.server.env.items()}
     if launch.slot.gpu_ids:
         env["CUDA_VISIBLE_DEVICES"] = ",".join(str(one) for one in launch.slot.gpu_ids)
+    if variant.speculation is not None and variant.speculation.synthetic_length is not None:
+        env["SGLANG_SIMULATE_ACC_LEN"] = f"{variant.speculation.synthetic_length:g}"
     unset = tuple(name for name in FAKED_ACCEPTANCE if name not in env)
     return Command(argv=(*prefix, *words, *args), env=env, unset=unset)
 

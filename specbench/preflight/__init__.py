@@ -56,6 +56,8 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
     draft_weights: tuple[Weights, ...] = ()
     """Read only when asked for."""
     variant: str | None = None
+    synthetic: bool = False
+    """The suite asks for a synthetic acceptance, so that it is told as one."""
 
     @cached_property
     def words(self) -> Speculating:

@@ -115,6 +115,7 @@ def facts_of(suite: Suite, variant: Variant, rehearsing: bool = False) -> Facts:
         load=_load(suite, variant),
         gpu_memory_bytes=None if rehearsing else _gpu_memory_bytes(suite),
         variant=variant.name,
+        synthetic=variant.speculation is not None and variant.speculation.synthetic_length is not None,
     )
     return replace(facts, draft=_draft(facts.words.draft_path, drafter))
 

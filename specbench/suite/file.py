@@ -16,6 +16,7 @@ from specbench.suite.types import (
     Seconds,
     Server,
     Speculation,
+    StepTokens,
     Text,
     VariableName,
     Warmup,
@@ -60,6 +61,10 @@ class MatrixSpeculation(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     steps: Annotated[Positive | None, Meta(description="Draft steps; left out with topk 1: draft_tokens - 1")] = None
     topk: Annotated[TopK, Meta(description="Branches a draft step")] = 1
     ngram: Annotated[Positive | None, Meta(description="Prompt lookup: longest n-gram matched")] = None
+    synthetic_length: Annotated[
+        StepTokens | None,
+        Meta(description="Tokens a step that the server pretends to accept: what a step costs, never ranked"),
+    ] = None
 
 
 class MatrixBase(Overrides, frozen=True, kw_only=True, forbid_unknown_fields=True):

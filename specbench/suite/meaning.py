@@ -99,6 +99,12 @@ def _check_lengths(document: Document, keys: Keys, given: dict[str, Given], meth
     tokens, steps, topk, ngram = (given.get(key) for key in ("draft_tokens", "steps", "topk", "ngram"))
     if tokens is None and document.sound((*keys, "draft_tokens")):
         document.complain((*keys, "draft_tokens"), "key 'draft_tokens' is missing in 'speculation'")
+    synthetic = given.get("synthetic_length")
+    if synthetic and tokens and synthetic.value > tokens.value:
+        document.complain(
+            synthetic.keys,
+            f"synthetic_length {synthetic.value:g} is more than draft_tokens {tokens.value} allow; write at most that",
+        )
     if ngram and method not in (None, "prompt_lookup"):
         document.complain(ngram.keys, f"'ngram' belongs to prompt_lookup, not to {method}")
     if steps and method == "prompt_lookup":

@@ -35,6 +35,9 @@ class Drafter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     revision: Annotated[str | None, Meta(description="Branch, tag or commit of the hub repository")] = None
 
 
+StepTokens = Annotated[float, Meta(ge=1.0, le=1024.0)]
+
+
 class Speculation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to speculate, in words that every engine maps to its own flags."""
 
@@ -47,6 +50,10 @@ class Speculation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     steps: Annotated[Positive | None, Meta(description="Draft steps; left out with topk 1: draft_tokens - 1")] = None
     topk: Annotated[int, Meta(ge=1, le=1024, description="Branches a draft step")] = 1
     ngram: Annotated[Positive | None, Meta(description="Prompt lookup: longest n-gram matched")] = None
+    synthetic_length: Annotated[
+        StepTokens | None,
+        Meta(description="Tokens a step that the server pretends to accept: what a step costs, never ranked"),
+    ] = None
 
     @property
     def steps_count(self) -> int:

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from specbench.analysis import Finding, checks
 from specbench.analysis.judge import judge_run
 from specbench.records import RequestRecord
-from specbench.suite import Saturate, Slo, Workload
+from specbench.suite import Drafter, Saturate, Slo, Speculation, Workload
 from tests.unit.analysis.runs import SPECULATION, decode, request, run, steady_requests, suite, trial, variant
 
 TWO = suite([variant("plain"), variant("spec", speculation=SPECULATION)])
@@ -155,3 +156,71 @@ def test_where_a_sweep_saturates(last: int, words: str) -> None:
     assert [one.variant for one in found] == ["plain"]
     assert words in found[0].message
     assert bool(found[0].remedy) == (last == 2)
+
+
+def test_an_arm_of_synthetic_acceptance_gives_a_break_even_and_no_rank() -> None:
+    shape = Speculation(method="eagle3", drafter="head", draft_tokens=4, synthetic_length=1.0)
+    two = suite([variant("plain"), variant("made", speculation=shape)])
+    slow = steady_requests("chat", 1, 0.08, 1)
+    made = [msgspec.structs.replace(one, correct_tokens=0, verify_count=20) for one in slow]
+    judged = judge_run(run(two, [trial("plain", steady_requests("chat", 1, 0.05, 1)), trial("made", made)]))
+    assert judged.verdicts[1].verdicts == ("synthetic",)
+    assert "not ranked" in judged.verdicts[1].sentence
+    (row,) = [row for row in judged.summaries if row.variant == "made"]
+    assert (row.speedup_ratio, row.verdict) == (None, "synthetic")
+    assert row.break_even_length == pytest.approx(1.55, abs=0.1)
+    assert {"synthetic"} <= {one.code for one in judged.findings}
+
+
+def test_faked_acceptance_left_on_by_accident_is_an_error() -> None:
+    for launched in ({"env": {"SGLANG_SIMULATE_ACC_LEN": "3"}}, {"argv": ("llama-server", "--spec-synth-len", "3")}):
+        found = findings(sound(), **launched)["faked_acceptance"]
+        assert (found.severity, found.variant) == ("error", "spec")
+    assert "faked_acceptance" not in findings(sound(), env={"SGLANG_SIMULATE_ACC_LEN": "-1"})
+
+
+def test_a_first_wave_that_was_not_warm() -> None:
+    def answers(first_step_s: float) -> list[RequestRecord]:
+        steps = [first_step_s, *[0.02] * 5]
+        return [
+            request(n, due_s=10.0 * n, chunks=[(0.1 + step_s * k, 1) for k in range(20)]) for n, step_s in enumerate(steps)
+        ]
+
+    assert "4.0 × as long" in findings(answers(0.08))["warmup_in_window"].message
+    assert "warmup_in_window" not in findings(answers(0.022))
+
+
+def test_answers_that_come_in_one_piece() -> None:
+    late = [request(n, chunks=((9.9, 40),), done_s=10.0) for n in range(3)]
+    assert "TTFT is the whole answer's time" in findings(late)["stream_buffered"].message
+    assert "stream_buffered" not in findings(sound())
+
+
+def test_drafts_that_stop_after_the_first_answer() -> None:
+    counts = [(5, 4), *[(0, 0)] * 4]
+    odd = [request(n, due_s=float(n), drafts=pair, proposed_tokens=3 * pair[1]) for n, pair in enumerate(counts)]
+    assert "4 later ones have none" in findings(odd)["no_drafts_after_first_request"].message
+    assert "no_drafts_after_first_request" not in findings(sound())
+
+
+def test_a_decode_server_that_waits_for_caches() -> None:
+    lines = [decode(0.05, running_requests=2, accept_length=2.0, extra={"transfer_requests": 9}) for _ in range(4)]
+    assert "decode_starved_by_transfer" in findings(sound(), observations=lines)
+    few = [decode(0.05, running_requests=12, accept_length=2.0, extra={"transfer_requests": 1}) for _ in range(4)]
+    assert "decode_starved_by_transfer" not in findings(sound(), observations=few)
+
+
+def test_an_accept_length_far_from_the_model_card() -> None:
+    known = {"head": Drafter(path="/models/lightseekorg/kimi-k2.5-eagle3", method="eagle3")}
+    two = suite([variant("plain"), variant("spec", speculation=SPECULATION)], drafters=known)
+    low = [request(drafts=(20, 40)) for _ in range(3)]
+    trials = [trial("plain", [request()]), trial("spec", low)]
+    found = {one.code: one for one in judge_run(run(two, trials)).findings}["published_length"]
+    assert (found.severity, "2.69 to 3.34" in found.message) == ("note", True)
+
+
+def test_arms_of_another_type_of_weights_are_not_comparable() -> None:
+    plain = trial("plain", steady_requests("chat", 1, 0.05, 1), resolved={"dtype": "bfloat16"})
+    judged = judge_run(run(TWO, [plain, trial("spec", sound(), resolved={"dtype": "float16"})]))
+    assert "not_comparable" in judged.verdicts[1].verdicts
+    assert judged.summaries[1].speedup_ratio is None

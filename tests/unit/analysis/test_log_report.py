@@ -145,7 +145,7 @@ def test_a_long_log_is_added_up_in_stretches(monkeypatch: pytest.MonkeyPatch) ->
     assert found.pooled_accept_length is not None
     assert exact.pooled_accept_length is not None
     assert found.pooled_accept_length.value == pytest.approx(exact.pooled_accept_length.value)
-    assert found.median_tps == pytest.approx(exact.median_tps, rel=2e-3)
+    assert found.median_tps == pytest.approx(exact.median_tps, rel=5e-3)
 
 
 def test_a_death_in_the_middle_of_a_long_log_is_found() -> None:

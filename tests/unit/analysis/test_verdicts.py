@@ -148,3 +148,35 @@ def test_a_deeper_draft_that_is_slower() -> None:
     assert "draft_depth_too_large" in judge_plain({"rows": rows, "baseline_output_tps": {"8": 600.0}}).verdicts
     rows[1]["output_tps"] = 890.0
     assert judge_plain({"rows": rows, "baseline_output_tps": {"8": 600.0}}).verdicts == ("healthy",)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ({"requests": [{"ttft_ms": 900, "e2e_ms": 1000}, *[{"ttft_ms": 90, "e2e_ms": 500}] * 4]}, "warmup_in_window"),
+        ({"requests": [{"ttft_ms": 960, "e2e_ms": 1000, "output_tokens": 200}] * 3}, "stream_buffered"),
+        ({"requests": [{"drafted": 12}, {"drafted": 0}, {"drafted": 0}]}, "no_drafts_after_first_request"),
+        ({"mean_itl_ms": 30.2, "mean_tpot_ms": 13.7, "accept_length": 2.24, "output_tps": 556.0}, "itl_is_per_chunk"),
+        ({"exit_code": -9}, "server_died"),
+        ({"no_progress_s": 400, "running_requests": 8}, "server_hung"),
+        (
+            {"samples": [{"running_requests": 1, "transfer_requests": 12, "accept_length": 2.0}] * 4},
+            "decode_starved_by_transfer",
+        ),
+    ],
+)
+def test_numbers_about_the_measurement(numbers: dict[str, object], expected: str) -> None:
+    assert expected in judge_plain(numbers).verdicts
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"requests": [{"ttft_ms": 95, "e2e_ms": 520, "output_tokens": 200, "drafted": 3}] * 5},
+        {"requests": [{"drafted": 12}, {"drafted": 0}, {"drafted": 4}]},
+        {"mean_itl_ms": 13.9, "mean_tpot_ms": 13.7, "accept_length": 2.24, "requests": []},
+        {"samples": [{"running_requests": 14, "transfer_requests": 2, "accept_length": 2.0}] * 4},
+    ],
+)
+def test_numbers_that_say_nothing_against_the_measurement(numbers: dict[str, object]) -> None:
+    assert set(judge_plain(numbers).verdicts) <= {"unknown", "healthy"}

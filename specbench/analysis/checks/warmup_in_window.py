@@ -1,0 +1,49 @@
+"""The first answers of a level took far longer than the rest: something still warmed up while it was measured."""
+
+from collections.abc import Iterable
+from statistics import median
+from typing import Final
+
+from specbench.analysis import Finding
+from specbench.analysis.cells import Load
+from specbench.analysis.checks import Check, Evidence
+from specbench.timing import tpot_s
+
+FACTOR: Final = 1.5
+"""The first wave's TPOT over that of the later ones."""
+FEWEST_LATER: Final = 3
+
+
+def check(evidence: Evidence) -> Iterable[Finding]:
+    """At most one a variant, about the level where it shows most. Each launch's first level alone can show it."""
+    for name, arm in evidence.arms.items():
+        found = [
+            (ratio, cell) for cell in arm.cells.values() for load in cell.loads if (ratio := _ratio(load, cell.concurrency))
+        ]
+        worst = max(found, key=lambda one: one[0], default=None)
+        if worst is None or worst[0] < FACTOR:
+            continue
+        ratio, cell = worst
+        yield Finding(
+            code="warmup_in_window",
+            severity="warning",
+            variant=name,
+            message=f"The first answers took {ratio:.1f} × as long per token as the later ones ({cell.workload} at "
+            f"{cell.concurrency}): kernels were compiled or graphs captured while it was measured.",
+            evidence=f"median TPOT of the first {max(1, cell.concurrency)} against the rest",
+            remedy="Raise `warmup_request_count` in the workload, or start the server with its own warm-up.",
+        )
+
+
+def _ratio(load: Load, concurrency: int) -> float | None:
+    """First wave over the rest; None where there are too few. Failed requests are left out."""
+    served = sorted((one for one in load.requests if one.error is None), key=lambda one: one.sent_s)
+    times = [value for one in served if (value := tpot_s(one)) is not None]
+    wave = max(1, concurrency)
+    if len(times) < wave + max(FEWEST_LATER, wave):
+        return None
+    later_s = median(times[wave:])
+    return median(times[:wave]) / later_s if later_s > 0 else None
+
+
+CHECK: Final[Check] = check
