@@ -159,8 +159,10 @@ def _acceptance(parts: Sequence[tuple[str, str]], judgement: Judgement, width: i
 def _findings(judgement: Judgement, width: int) -> Text:
     text = Text("Findings", style="bold")
     for remark in prose.remarks(judgement.findings):
-        text.append(f"\n{remark.severity}", style=f"not bold {STYLES.get(remark.severity, '')}")
-        text.append(f" {remark.code}" + (f": {', '.join(remark.variants)}" if remark.variants else ""), style="not bold")
+        head = f"{remark.severity} {remark.code}" + (f": {', '.join(remark.variants)}" if remark.variants else "")
+        lines = _lines([head], width, "not bold")
+        lines.stylize(STYLES.get(remark.severity, ""), 0, len(remark.severity))
+        text.append("\n").append(lines)
         seen = [f"Seen: {one}" for one in remark.evidence[:1]] + list(remark.evidence[1:])
         remedy = [f"Do: {remark.remedy}"] if remark.remedy else []
         text.append("\n").append(_lines([remark.message, *seen, *remedy], width, "not bold", indent="  "))

@@ -21,6 +21,7 @@ from specbench.dialects.sglang_args import LaunchFacts, launch_facts
 from specbench.dialects.sglang_death import diagnose, started
 from specbench.dialects.sglang_log import parse_line
 from specbench.dialects.sglang_version import rate_meaning
+from tests.contract.import_cases import check_import
 from tests.contract.other_log_cases import check_log, check_vllm_startup
 from tests.contract.preflight_cases import check_pairing, check_preflight, pairing_name, pairings
 from tests.contract.verdict_cases import check_verdict
@@ -174,6 +175,7 @@ CHECKS: Final[dict[str, dict[str, Callable[[Case], None]]]] = {
     "startup": {"sglang": check_sglang_startup, "vllm": check_vllm_startup},
     "preflight": dict.fromkeys(("sglang", "vllm", "llamacpp"), check_preflight),
     "verdict": dict.fromkeys(("sglang", "vllm", "llama.cpp"), check_verdict),
+    "import": dict.fromkeys(("sglang bench_serving", "vllm bench serve"), check_import),
 }
 """Kind, then engine. A new kind or engine is one entry."""
 
