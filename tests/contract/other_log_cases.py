@@ -7,7 +7,7 @@ import pytest
 
 from specbench.analysis.log_report import LogStudy, study
 from specbench.analysis.log_tally import stale_intervals
-from specbench.dialects import DecodeSample, LogLine, vllm_death
+from specbench.dialects import DecodeSample, LogLine, llamacpp_events, vllm_death
 from specbench.dialects.llamacpp_log import LlamaLog
 from specbench.dialects.vllm_log import parse_line as parse_vllm
 
@@ -151,6 +151,22 @@ def check_log(case: dict[str, Any]) -> None:
     facts = OtherLogFacts(case)
     for name, expected in case["expect"].items():
         CHECKS[name](facts, expected)
+
+
+def check_llama_startup(case: dict[str, Any]) -> None:
+    expected = case["expect"]
+    known = {"started", "healthy", "cause", "decisive_line", "values", "advice_mentions"}
+    assert set(expected) <= known, f"no check for {sorted(set(expected) - known)}"
+    found = study(case["lines"], "llamacpp")
+    assert found is not None
+    cause = llamacpp_events.diagnose(case["lines"], case.get("exit_code"))
+    assert found.started == expected.get("started", found.started)
+    assert (cause.code, cause.decisive_line) == (expected["cause"], expected["decisive_line"])
+    assert found.cause is None or found.cause.code == cause.code
+    for name, value in expected.get("values", {}).items():
+        assert (name, cause.values.get(name)) == (name, value)
+    for word in expected.get("advice_mentions", ()):
+        assert word in cause.advice
 
 
 def check_vllm_startup(case: dict[str, Any]) -> None:

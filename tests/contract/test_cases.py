@@ -22,7 +22,7 @@ from specbench.dialects.sglang_death import diagnose, started
 from specbench.dialects.sglang_log import parse_line
 from specbench.dialects.sglang_version import rate_meaning
 from tests.contract.import_cases import check_import
-from tests.contract.other_log_cases import check_log, check_vllm_startup
+from tests.contract.other_log_cases import check_llama_startup, check_log, check_vllm_startup
 from tests.contract.preflight_cases import check_pairing, check_preflight, pairing_name, pairings
 from tests.contract.verdict_cases import check_verdict
 
@@ -172,7 +172,7 @@ def check_sglang_startup(case: Case) -> None:
 
 CHECKS: Final[dict[str, dict[str, Callable[[Case], None]]]] = {
     "log": {"sglang": check_sglang_log, "vllm": check_log, "llama.cpp": check_log},
-    "startup": {"sglang": check_sglang_startup, "vllm": check_vllm_startup},
+    "startup": {"sglang": check_sglang_startup, "vllm": check_vllm_startup, "llama.cpp": check_llama_startup},
     "preflight": dict.fromkeys(("sglang", "vllm", "llamacpp"), check_preflight),
     "verdict": dict.fromkeys(("sglang", "vllm", "llama.cpp"), check_verdict),
     "import": dict.fromkeys(("sglang bench_serving", "vllm bench serve"), check_import),
