@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from specbench.analysis import Finding
-from specbench.analysis.cells import Arm, Cell
+from specbench.analysis.cells import ALL_WORKLOADS, Arm, Cell, pooled
 from specbench.analysis.checks import Check, Evidence
 from specbench.analysis.metrics import logged_accept_length, pooled_accept_length
 from specbench.analysis.profile import depths, streams_by_step
@@ -51,7 +51,7 @@ def check(evidence: Evidence) -> Iterable[Finding]:
                 severity="note" if explained or (source == "the log" and worst.ratio <= SERIOUS_RATIO) else "warning",
                 variant=name,
                 message=f"Acceptance by {source} and by the requests' own counters differ: {reason}.",
-                evidence=f"{worst.other:.3f} and {worst.exact:.3f} ({worst.cell.workload} at {worst.cell.concurrency})",
+                evidence=f"{worst.other:.3f} and {worst.exact:.3f} ({_place(worst.cell)})",
                 remedy="Trust the requests' counters; the other source covers other steps, or counts otherwise.",
             )
 
@@ -79,9 +79,19 @@ def _chunk_reason(worst: Difference) -> tuple[str, bool]:
     return "chunks may have been split or joined on the way", False
 
 
+def _piles(arm: Arm) -> list[Cell]:
+    """Each level, and all of them together: short levels leave few lines each."""
+    cells = [cell for cell in arm.cells.values() if cell.served]
+    return [*cells, pooled(cells)] if len(cells) > 1 else cells
+
+
+def _place(cell: Cell) -> str:
+    return "all levels" if cell.workload == ALL_WORKLOADS else f"{cell.workload} at {cell.concurrency}"
+
+
 def _by_log(arm: Arm) -> list[Difference]:
     found = []
-    for cell in arm.cells.values():
+    for cell in _piles(arm):
         exact, logged = pooled_accept_length(cell.served), logged_accept_length(cell)
         lines = sum(one.accept_length is not None for one in cell.samples)
         if exact and logged and lines >= FEWEST_LINES:
@@ -91,7 +101,7 @@ def _by_log(arm: Arm) -> list[Difference]:
 
 def _by_chunks(arm: Arm) -> list[Difference]:
     found = []
-    for cell in arm.cells.values():
+    for cell in _piles(arm):
         requests = [one for one in cell.served if streams_by_step(one)]
         parts = list(depths(requests))
         steps, exact = sum(one.verify_count for one in parts), pooled_accept_length(requests)

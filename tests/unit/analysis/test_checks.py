@@ -224,3 +224,12 @@ def test_arms_of_another_type_of_weights_are_not_comparable() -> None:
     judged = judge_run(run(TWO, [plain, trial("spec", sound(), resolved={"dtype": "float16"})]))
     assert "not_comparable" in judged.verdicts[1].verdicts
     assert judged.summaries[1].speedup_ratio is None
+
+
+def test_short_levels_are_held_together_against_the_log() -> None:
+    def level(concurrency: int, begin_s: float) -> list[RequestRecord]:
+        return [request(concurrency, concurrency=concurrency, due_s=begin_s, chunks=((0.1, 1), (4.0, 2)), drafts=(100, 100))]
+
+    lines = [decode(begin_s + 0.5 * n, running_requests=1, accept_length=2.4) for begin_s in (0.0, 50.0) for n in range(6)]
+    found = findings(level(1, 0.0) + level(4, 50.0), observations=lines)["sources_disagree"]
+    assert (found.severity, found.evidence) == ("warning", "2.400 and 2.000 (all levels)")
