@@ -21,7 +21,7 @@ class Imported(Struct, frozen=True, kw_only=True):
 
     rows: tuple[dict[str, Any], ...]
     """As read, each with `speedup`, `break_even_accept_length` and `verdict`, None where they can't be had, and `doubts`."""
-    speedup: Ratio | None
+    speedup_ratio: Ratio | None
     """Of the only speculative row over the only plain one; None otherwise."""
     warnings: tuple[str, ...]
 
@@ -32,7 +32,7 @@ def judge_rows_of(rows: Sequence[Mapping[str, Any]]) -> Imported:
     ratios = [row["speedup"] for row in judged if row["speculation_active"] and row["speedup"] is not None]
     return Imported(
         rows=judged,
-        speedup=ratios[0] if len(ratios) == 1 else None,
+        speedup_ratio=ratios[0] if len(ratios) == 1 else None,
         warnings=tuple(dict.fromkeys(text for row in rows for text in _warnings(row))),
     )
 

@@ -20,8 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """The exit code. Raises SpecbenchError for a file that can't be read."""
-    from msgspec import to_builtins
-
     from specbench.analysis.imported import judge_rows_of
     from specbench.dialects.bench_rows import rows_of
     from specbench.render import imported
@@ -39,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
         raise SpecbenchError(f"{', '.join(args.files)}: holds no result")
     found = judge_rows_of(rows)
     if args.json:
-        print(json.dumps(to_builtins(found), indent=2, ensure_ascii=False, allow_nan=False))
+        told = {"rows": list(found.rows), "speedup": found.speedup_ratio, "warnings": list(found.warnings)}
+        print(json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False))
     else:
         print(imported.render(found), end="")
     return 0

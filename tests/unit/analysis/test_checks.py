@@ -231,5 +231,8 @@ def test_short_levels_are_held_together_against_the_log() -> None:
         return [request(concurrency, concurrency=concurrency, due_s=begin_s, chunks=((0.1, 1), (4.0, 2)), drafts=(100, 100))]
 
     lines = [decode(begin_s + 0.5 * n, running_requests=1, accept_length=2.4) for begin_s in (0.0, 50.0) for n in range(6)]
-    found = findings(level(1, 0.0) + level(4, 50.0), observations=lines)["sources_disagree"]
+    both = [Workload(name="chat", concurrency=(1, 4))]
+    two = suite([variant("plain"), variant("spec", speculation=SPECULATION)], both)
+    judged = judge_run(run(two, [trial("spec", level(1, 0.0) + level(4, 50.0), lines)]))
+    (found,) = [one for one in judged.findings if one.code == "sources_disagree"]
     assert (found.severity, found.evidence) == ("warning", "2.400 and 2.000 (all levels)")
