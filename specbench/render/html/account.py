@@ -6,10 +6,13 @@ from typing import Final
 from specbench.analysis import Judgement
 from specbench.analysis.dossier import Difference, Dossier, Launch
 from specbench.render import prose
+from specbench.render.html import markup
 from specbench.render.html.document import section
 from specbench.render.html.markup import Markup, element, joined, text
 from specbench.render.html.table import table
 
+KIND_COUNT: Final = 2
+"""Findings of one code that stand open."""
 COLOR_OF_SEVERITY: Final = {"error": "bad", "warning": "doubt", "note": "plain"}
 
 
@@ -17,7 +20,7 @@ def failures(launches: Sequence[Launch]) -> Iterator[Markup]:
     """Each failed launch with the end of its log."""
     for launch in launches:
         if launch.failure is not None:
-            told = element("p", element("strong", f"{launch.name} failed: "), text(launch.failure))
+            told = element("p", element("strong", f"{launch.name} failed: "), markup.prose(launch.failure))
             yield told
             if launch.log_tail:
                 lines = joined([text(line) for line in launch.log_tail])
@@ -59,7 +62,21 @@ def findings(judgement: Judgement) -> Markup:
     remarks = prose.remarks(judgement.findings)
     if not remarks:
         return section("findings", "Findings", element("p", "None."))
-    return section("findings", "Findings", element("ul", joined(map(_finding, remarks)), class_="findings"))
+    kinds: dict[str, list[prose.Remark]] = {}
+    for one in remarks:
+        kinds.setdefault(one.code, []).append(one)
+    parts = [part for kind in kinds.values() for part in _kind(kind)]
+    return section("findings", "Findings", element("ul", joined(parts), class_="findings"))
+
+
+def _kind(remarks: Sequence[prose.Remark]) -> Iterator[Markup]:
+    """The first of a kind; many others are folded."""
+    shown = remarks if len(remarks) <= KIND_COUNT else remarks[:1]
+    yield from map(_finding, shown)
+    if rest := remarks[len(shown) :]:
+        summary = element("summary", f"{len(rest)} more findings of the kind {rest[0].code}")
+        inner = element("ul", joined(map(_finding, rest)), class_="findings")
+        yield element("li", element("details", summary, inner, class_="more"))
 
 
 def _finding(remark: prose.Remark) -> Markup:
@@ -67,19 +84,26 @@ def _finding(remark: prose.Remark) -> Markup:
     head.append(element("code", remark.code))
     if remark.variants:
         head.append(text(": " + ", ".join(remark.variants)))
-    parts = [element("div", *head), element("p", remark.message)]
+    parts = [element("div", *head), element("p", markup.prose(remark.message))]
     if remark.evidence:
         parts.append(element("ul", *[element("li", one) for one in remark.evidence], class_="quiet"))
     if remark.remedy:
-        parts.append(element("p", element("strong", "Do: "), text(remark.remedy)))
+        parts.append(element("p", element("strong", "Do: "), markup.prose(remark.remedy)))
     return element("li", *parts)
 
 
 def environment(dossier: Dossier) -> Markup:
     """What it ran on; what can't be read says why."""
-    rows = [(name.replace("_", " "), value) for name, value in dossier.environment]
+    rows = [_told(name, value) for name, value in dossier.environment]
     drawn = table("What the run ran on, and with which prompts", ("what", "value"), rows, numeric=[False, False])
     return section("environment", "Environment", element("div", drawn, class_="wrapped"))
+
+
+def _told(name: str, value: str) -> tuple[str, str]:
+    """Bytes as gigabytes."""
+    if name.endswith("_bytes") and value.isdigit():
+        return name.removesuffix("_bytes").replace("_", " "), f"{int(value) / 1e9:.1f} GB"
+    return name.replace("_", " "), value
 
 
 def commands(dossier: Dossier) -> Markup:

@@ -35,10 +35,11 @@ def document(title: str, body: Markup) -> str:
 
 @cache
 def style_sheet() -> str:
-    """The page's own rules, then the twins of the plots' colours for dark screens."""
-    twins = "".join(
-        f'.plot [fill="{light}"]{{fill:{dark}}}.plot [stroke="{light}"]{{stroke:{dark}}}' for light, dark in DARK.items()
-    )
+    """The page's own rules, then the twins of the plots' colours for dark screens.
+
+    No selector of an ancestor: what a `<use>` draws has none.
+    """
+    twins = "".join(f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}' for light, dark in DARK.items())
     return f"{_part('page.css')}@media screen and (prefers-color-scheme:dark){{{twins}}}\n"
 
 

@@ -20,6 +20,14 @@ def text(value: str) -> Markup:
     return Markup(html.escape(clean(value), quote=True))
 
 
+def prose(value: str) -> Markup:
+    """A sentence; what stands in backticks is code."""
+    parts = clean(value).split("`")
+    if len(parts) % 2 == 0:  # one without its partner is only a sign
+        return text(value)
+    return joined([element("code", part) if place % 2 else text(part) for place, part in enumerate(parts)], "")
+
+
 def element(tag: str, *content: Content, **attributes: str | bool | None) -> Markup:
     """`<tag name="value">…</tag>`. A name's last underscore is dropped, others are dashes; True: without a value.
 

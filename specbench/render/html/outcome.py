@@ -5,10 +5,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from specbench.analysis import Finding, Judgement, Summary, VariantVerdict
+from specbench.analysis import Judgement, Summary, VariantVerdict
 from specbench.render import words
 from specbench.render.html.document import section
-from specbench.render.html.markup import Markup, element, joined, text
+from specbench.render.html.markup import Markup, element, joined, prose
 
 EVEN_MARGIN_RATIO: Final = 0.03
 """As in the sentences: a speed-up this close to 1 is called even."""
@@ -93,29 +93,34 @@ def _speedup(row: Summary | None) -> float:
 
 
 def _remedies(judgement: Judgement, variant: str, group: str, rows: Sequence[Summary]) -> tuple[str, ...]:
-    """Of its errors and warnings, the gravest two, but for those that say the same of most variants; else by its group."""
-    findings = [one for one in judgement.findings if one.severity != "note" and one.remedy]
-    few = len(judgement.verdicts) // 2
-    own = dict.fromkeys(one.remedy for one in findings if one.variant == variant and _told_of(findings, one) <= few)
-    if own or variant == judgement.baseline:
-        return tuple(own)[:2]
+    """Of what was found about it, the gravest two; else by its group."""
+    own = [one.remedy for one in judgement.findings if one.variant == variant and one.code in OWN and one.remedy]
+    if variant == judgement.baseline:
+        return tuple(dict.fromkeys(own))[:2]
+    told = [*own, ADVICE[group]] if group in ADVICE and any(row.proposed_tokens is not None for row in rows) else own
     if group == "mixed":
         gains = [words.place(row.workload, row.concurrency) for row in rows if _speedup(row) >= 1 + EVEN_MARGIN_RATIO]
-        return (f"Use it only where it gains: {'; '.join(gains)}.",)
-    return (ADVICE[group],) if group in ADVICE else ()
+        told = [f"Use it only where it gains: {'; '.join(gains)}.", *own]
+    return tuple(dict.fromkeys(told))[:2]
 
 
-def _told_of(findings: Sequence[Finding], finding: Finding) -> int:
-    """Variants that the same is said of."""
-    return len({one.variant for one in findings if (one.code, one.remedy) == (finding.code, finding.remedy)})
-
-
+OWN: Final = {
+    "concurrency_capped",
+    "dead_drafter",
+    "draft_depth_too_large",
+    "failed_requests",
+    "graphs_off",
+    "launch_failed",
+    "not_comparable",
+    "speculation_inactive",
+}
+"""Findings about the variant itself; others doubt the measurement."""
 ADVICE: Final = {
     "pays": "Use it.",
     "even": "Leave it off: it gains nothing here.",
     "loses": "Leave it off at this load.",
 }
-"""Where no finding knows better."""
+"""Of variants that speculate."""
 
 
 def lead(judgement: Judgement) -> str:
@@ -147,6 +152,6 @@ def outcome_section(judgement: Judgement) -> Markup:
 
 def _item(one: Outcome, title: str, color: str) -> Markup:
     name = element("div", element("h3", one.variant), element("span", title, class_=f"tag {color}"))
-    sentence = text(one.sentence[:1].upper() + one.sentence[1:] + ("" if one.sentence.endswith(".") else "."))
-    remedies = [element("p", element("strong", "Do: "), text(remedy)) for remedy in one.remedies]
+    sentence = prose(one.sentence[:1].upper() + one.sentence[1:] + ("" if one.sentence.endswith(".") else "."))
+    remedies = [element("p", element("strong", "Do: "), prose(remedy)) for remedy in one.remedies]
     return element("li", name, element("div", element("p", sentence), *remedies))

@@ -103,8 +103,11 @@ def _results(judgement: Judgement) -> Markup:
         parts.append(_table("Overview, all workloads pooled", judgement, judgement.overview, columns))
         shown += columns
     columns = tables.telling((*LEADING, *_figures()), judgement.summaries)
+    sent = any(row.request_count for row in judgement.summaries)
     parts.append(_table("Every workload and concurrency", judgement, judgement.summaries, columns))
     lines = [element("li", line) for line in tables.legend([*shown, *columns])]
+    if sent and not any(row.failed_count for row in judgement.summaries):
+        lines.append(element("li", "No request failed."))
     return section("results", tables.stamped("Results", judgement), *parts, element("ul", *lines, class_="legend"))
 
 
@@ -116,12 +119,17 @@ def _table(title: str, judgement: Judgement, rows: Sequence[Summary], columns: S
     cells = [[_verdict(row) if one is tables.VERDICT else one.of(row) for one in columns] for row in rows]
     drawn = table(
         tables.stamped(title, judgement),
-        [one.heading for one in columns],
+        [_heading(one) for one in columns],
         cells,
         numeric=[one.numeric for one in columns],
         sortable=True,
     )
     return Markup(drawn.replace('class="scroll"', 'class="scroll tall"', 1))
+
+
+def _heading(column: Column) -> str:
+    """As the legend below the table names it."""
+    return " ".join(filter(None, column.short)).replace("speed- up", "speed-up")
 
 
 def _verdict(row: Summary) -> Markup:
@@ -170,7 +178,7 @@ def _key(dossier: Dossier) -> Markup | None:
     if not is_by_traits(looks_of(dossier.traits, baseline), dossier.traits, baseline):
         return None
     dashed = any(one.cuda_graph is False for one in dossier.traits)
-    line = "Colour tells the drafter, the marker how many draft tokens; black: no speculation"
+    line = "Colour tells the drafter, the marker how many draft tokens; without colour: no speculation"
     return element("p", line + ("; dashed and hollow: CUDA graphs off." if dashed else "."), class_="quiet")
 
 

@@ -37,7 +37,7 @@ class Grid(Struct, frozen=True, kw_only=True):
 
 def width_in(grid: Grid) -> float:
     """Of its figure."""
-    return min(WIDE_IN, max(WIDTH_IN, LEFT_IN + 0.2 + 0.45 * len(grid.columns)))
+    return WIDTH_IN if LEFT_IN + 0.2 + 0.45 * len(grid.columns) <= WIDTH_IN else WIDE_IN
 
 
 def height_in(grid: Grid) -> float:
