@@ -152,13 +152,15 @@ def _of_cell(variant: str, cell: Cell) -> Iterable[Distribution]:
 
 
 def launch_of(stored: StoredTrial) -> Launch:
-    """Phases end where the next begins, the last one when the server is ready."""
+    """Phases end where the next begins, the last one when the server is ready, or when the load begins or all ends."""
     record = stored.record
     seen = [one.ended_s for one in record.levels] + [one.at_s for one in record.phases]
     seen += [one.at_s for one in stored.observations[-1:]] + [one.done_s for one in stored.requests[-1:]]
     ended_s = record.ended_s if record.ended_s is not None else max(seen, default=0.0)
     begins = [("launch", 0.0), *((one.name, one.at_s) for one in record.phases)]
-    ready_s = record.ready_s if record.ready_s is not None else ended_s
+    ready_s = (
+        record.ready_s if record.ready_s is not None else min((one.started_s for one in record.levels), default=ended_s)
+    )
     ends = [at_s for _, at_s in begins[1:]] + [ready_s]
     phases = [
         Span(kind="phase", name=name, begin_s=begin_s, end_s=max(begin_s, end_s))

@@ -8,10 +8,8 @@ from msgspec import Struct
 from specbench.records import Observation
 from specbench.units import Second
 
-QUANTITIES: Final = (("power", "W"), ("clock", "MHz"), ("temperature", "°C"))
-"""Told apart by these words in the names of what was read; the first name of a GPU that holds one is taken."""
-PREFERRED: Final = ("sm_clock", "clock_sm", "graphics_clock")
-"""Of several clocks, the one that says how fast it computes."""
+QUANTITIES: Final = {"power": ("power_w", "W"), "SM clock": ("sm_clock_mhz", "MHz"), "temperature": ("temperature_c", "°C")}
+"""Name for a reader; key in a reading, and its unit."""
 POINTS_COUNT: Final = 400
 """Of one series, at most; more are thinned, the extremes are kept."""
 
@@ -21,45 +19,34 @@ class Series(Struct, frozen=True, kw_only=True):
 
     gpu: str
     quantity: str
-    """`power`, `clock`, `temperature`."""
+    """A key of `QUANTITIES`."""
     unit: str
     points: tuple[tuple[Second, float], ...]
     """When it was read on the launch's clock, and the value."""
 
 
 def series_of(observations: Iterable[Observation]) -> tuple[Series, ...]:
-    """By GPU, then by quantity. A reading is a mapping of one GPU, a list of them, or holds one as `gpus`."""
+    """By GPU, then by quantity. What a GPU did not tell is left out, as are values of another shape than ours."""
     found: dict[tuple[str, str], list[tuple[Second, float]]] = {}
     for one in observations:
-        if one.source == "telemetry":
-            for gpu, reading in _gpus(one.value):
-                for quantity, value in _figures(reading):
-                    found.setdefault((gpu, quantity), []).append((one.at_s, value))
-    units = dict(QUANTITIES)
-    order = list(units)
+        for reading in _readings(one):
+            for quantity, (key, _) in QUANTITIES.items():
+                value = reading.get(key)
+                if isinstance(value, int | float) and not isinstance(value, bool):
+                    found.setdefault((str(reading.get("index")), quantity), []).append((one.at_s, float(value)))
+    order = list(QUANTITIES)
     keys = sorted(found, key=lambda key: (len(key[0]), key[0], order.index(key[1])))
     return tuple(
-        Series(gpu=gpu, quantity=quantity, unit=units[quantity], points=thinned(found[gpu, quantity]))
+        Series(gpu=gpu, quantity=quantity, unit=QUANTITIES[quantity][1], points=thinned(found[gpu, quantity]))
         for gpu, quantity in keys
     )
 
 
-def _gpus(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    inner = value.get("gpus", value) if isinstance(value, dict) else value
-    readings = inner if isinstance(inner, list) else [inner]
-    for place, reading in enumerate(readings):
-        if isinstance(reading, dict):
-            name = next((reading[key] for key in ("index", "gpu_index", "gpu", "gpu_id") if key in reading), place)
-            yield str(name), reading
-
-
-def _figures(reading: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    for quantity, _ in QUANTITIES:
-        names = [name for name in reading if quantity in name and "limit" not in name and "max" not in name]
-        names.sort(key=lambda name: not any(word in name for word in PREFERRED))
-        value = next((reading[name] for name in names if type(reading[name]) in (int, float)), None)
-        if value is not None:
-            yield quantity, float(value)
+def _readings(one: Observation) -> Iterator[dict[str, Any]]:
+    """One a GPU."""
+    if one.source == "telemetry" and one.name == "gpus" and isinstance(one.value, dict):
+        readings = one.value.get("gpus")
+        yield from (each for each in (readings if isinstance(readings, list) else ()) if isinstance(each, dict))
 
 
 def thinned(points: list[tuple[Second, float]]) -> tuple[tuple[Second, float], ...]:

@@ -37,7 +37,7 @@ def parity(dossier: Dossier) -> Markup:
             element("p", "The suite does not ask for these differences: each may explain a speed-up, or the lack of one.")
         )
         parts.append(_differences("Differences that nobody asked for", doubtful))
-    elif dossier.launches:
+    elif len(set(dossier.unresolved)) < len(dossier.traits) and dossier.judgement.baseline not in dossier.unresolved:
         told = "What the servers told of their settings agrees with the baseline, but for what the suite asks for."
         parts.append(
             element("p", told if len(dossier.traits) > 1 else "There is one variant, and nothing to compare it with.")

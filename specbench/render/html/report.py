@@ -144,7 +144,9 @@ def _galleries(drawings: Iterable[Drawing]) -> dict[str, list[Drawing]]:
 
 
 def _gallery(drawings: Sequence[Drawing]) -> Markup:
-    return element("div", joined([figure(one) for one in drawings]), class_="gallery")
+    told = [one.plot.description for one in drawings]
+    figures = [figure(one, one.plot.description in told[:place]) for place, one in enumerate(drawings)]
+    return element("div", joined(figures), class_="gallery")
 
 
 EMPTY: Final = {

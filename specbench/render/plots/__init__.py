@@ -26,13 +26,20 @@ class Plot(Struct, frozen=True, kw_only=True):
     title: str
     """Stands above the axes, so that a file alone says what it is."""
     description: str
-    """How to read it, and what it says, for those who can't see it too."""
+    """How to read it; the same for all of its kind."""
+    remark: str = ""
+    """What this one says."""
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     """The figures that are drawn, as a table."""
     width_in: float = WIDTH_IN
     height_in: float = 3.6
     draw: "Callable[[Figure], None]"
+
+    @property
+    def in_words(self) -> str:
+        """For those who can't see it."""
+        return f"{self.description} {self.remark}".strip()
 
 
 class Drawing(Struct, frozen=True, kw_only=True):

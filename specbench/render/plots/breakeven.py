@@ -12,8 +12,11 @@ from specbench.render.plots.identity import Looks, look
 from specbench.render.plots.palette import GAIN, INK, MUTED
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+NAMES_COUNT = 4
+"""Named in the text, at most."""
 ISO_RATIOS = (0.5, 2.0)
 """Further lines of equal speed-up."""
 
@@ -31,13 +34,14 @@ def plots(judgement: Judgement, looks: Looks, stamp: str) -> Iterator[Plot]:
 
 def _plot(slug: str, title: str, rows: Sequence[Summary], looks: Looks) -> Plot:
     gaining = [words.clean(row.variant) for row in rows if (row.accept_length or 0) > (row.break_even_length or 0)]
+    names = f": {', '.join(gaining)}" if len(gaining) <= NAMES_COUNT else ""
     return Plot(
         slug=slug,
         section="break-even",
         title=title,
         description="Across: tokens accepted a verify step (AL). Up: the AL that this variant needs to be as fast as the "
-        "baseline, the price of its steps (AL*). Below the line speculation pays, above it loses. "
-        + (f"Paying here: {', '.join(gaining)}." if gaining else "None pays here."),
+        "baseline, the price of its steps (AL*). Below the line speculation pays, above it loses.",
+        remark=f"{len(gaining)} of {len(rows)} pay here{names}." if gaining else "None pays here.",
         headings=("variant", "AL", "break-even AL*", "speed-up ×"),
         rows=tuple(
             (
@@ -62,11 +66,11 @@ def _draw(figure: "Figure", rows: Sequence[Summary], looks: Looks) -> None:
     axes.set_xlim(left, right)
     axes.set_ylim(bottom, top)
     axes.fill_between([left, right], [bottom, bottom], [left, right], color=GAIN, linewidth=0, zorder=0)
-    for ratio in ISO_RATIOS:
-        axes.plot([left, right], [left / ratio, right / ratio], color=MUTED, linewidth=0.9, linestyle=":")
-        _name_line(figure, ratio, (left, right), (bottom, top))
-    axes.plot([left, right], [left, right], color=INK, linewidth=1.6)
-    _name_line(figure, 1.0, (left, right), (bottom, top))
+    points = list(zip(across, up, strict=True))
+    for ratio in (*ISO_RATIOS, 1.0):
+        color, width, dashes = (INK, 1.6, "-") if ratio == 1 else (MUTED, 0.9, ":")
+        axes.plot([left, right], [left / ratio, right / ratio], color=color, linewidth=width, linestyle=dashes)
+        _name_line(axes, ratio, (max(left, bottom * ratio), min(right, top * ratio)), points)
     tags = []
     for row, x, y in zip(rows, across, up, strict=True):
         shown = look(looks, row.variant)
@@ -76,14 +80,20 @@ def _draw(figure: "Figure", rows: Sequence[Summary], looks: Looks) -> None:
     tag_in_margin(axes, tags)
 
 
-def _name_line(figure: "Figure", ratio: float, across: tuple[float, float], up: tuple[float, float]) -> None:
-    """Along its lower end, where points are rare."""
-    axes = figure.axes[0]
-    begin, end = max(across[0], up[0] * ratio), min(across[1], up[1] * ratio)
+def _name_line(axes: "Axes", ratio: float, span: tuple[float, float], points: Sequence[tuple[float, float]]) -> None:
+    """Along the line, where it is farthest from the points. `span`: where the line crosses the axes."""
+    begin, end = span
     if end <= begin:
         return
-    x = begin + 0.06 * (end - begin)
+    seen = [axes.transData.transform(point) for point in points]
     (left, bottom), (right, top) = axes.transData.transform([(begin, begin / ratio), (end, end / ratio)])
+
+    def room(share: float) -> float:
+        x, y = left + share * (right - left), bottom + share * (top - bottom)
+        return min(math.hypot(x - one[0], y - one[1]) for one in seen)
+
+    share = max((0.08, 0.3, 0.5, 0.7), key=room)
+    x = begin + share * (end - begin)
     axes.annotate(
         "speed-up = 1" if ratio == 1 else f"{ratio:g}×",
         (x, x / ratio),

@@ -40,12 +40,22 @@ def _plot(slug: str, title: str, here: Sequence[Distribution], looks: Looks) -> 
         section="latency",
         title=title,
         description=DESCRIPTION,
+        remark=" ".join(_lowest(here, metric) for metric in METRICS if any(one.metric == metric for one in here)),
         headings=("variant", "metric", *(f"{share_name(share)}, ms" for share in SHARES), "requests"),
         rows=tuple(_row(one) for one in here),
         width_in=WIDE_IN,
         height_in=rows_height_in(len(variants)),
         draw=lambda figure: _draw(figure, here, variants, looks),
     )
+
+
+def _lowest(here: Sequence[Distribution], metric: str) -> str:
+    best = min((one for one in here if one.metric == metric), key=_median_s)
+    return f"Lowest median {metric}: {words.clean(best.variant)} with {words.milliseconds(_median_s(best))} ms."
+
+
+def _median_s(one: Distribution) -> float:
+    return one.quantiles_s[SHARES.index(0.5)]
 
 
 def _row(one: Distribution) -> tuple[str, ...]:

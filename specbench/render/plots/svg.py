@@ -92,7 +92,7 @@ def _head(root: ElementTree.Element, plot: Plot) -> None:
     title = ElementTree.Element(f"{{{SVG}}}title", {"id": f"{plot.slug}-title"})
     title.text = plot.title
     description = ElementTree.Element(f"{{{SVG}}}desc", {"id": f"{plot.slug}-desc"})
-    description.text = plot.description
+    description.text = plot.in_words
     root.insert(0, title)
     root.insert(1, description)
     root.attrib.pop("version", None)

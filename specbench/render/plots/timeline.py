@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 ROWS_COUNT = 25
 """Launches in one figure."""
-LEGEND_COUNT = 6
-"""Workloads named above the rows; the table names all."""
+LEGEND_COUNT = 8
+"""Names above the rows; the table has all."""
 LETTER_IN = 0.075
 """Width of a letter, about."""
 
@@ -51,8 +51,8 @@ def _overview(slug: str, title: str, launches: Sequence[Launch], told: tuple[Map
         section="timeline",
         title=title,
         description="Seconds since each launch began. Grey: start-up, phase by phase; coloured: load, level by level, with "
-        "its workload and streams; a cross: the launch failed. "
-        + (f"Failed: {', '.join(failed)}." if failed else "No launch failed."),
+        "its workload and streams; a cross: the launch failed.",
+        remark=f"Failed: {', '.join(failed)}." if failed else "No launch failed.",
         headings=("launch", "part", "from, s", "to, s"),
         rows=tuple(
             (words.clean(launch.name), words.clean(span.name), f"{span.begin_s:.2f}", f"{span.end_s:.2f}")
@@ -75,13 +75,13 @@ def _draw_overview(figure: "Figure", launches: Sequence[Launch], colors: Mapping
     for row, launch in enumerate(launches):
         _draw_spans(axes, row, launch, colors, inches_per_s)
         if launch.failure:
-            axes.plot([launch.ended_s], [row], marker="X", color=ALARM, markersize=8, clip_on=False)
+            axes.plot([max(launch.ended_s, 0.012 * longest_s)], [row], marker="X", color=ALARM, markersize=8, clip_on=False)
     name_axes(axes, "seconds since the launch began")
     _legend(figure, colors)
 
 
 def _legend(figure: "Figure", colors: Mapping[str, str]) -> None:
-    """Workloads by colour, on the line of the title, from the right."""
+    """What has which colour, on the line of the title, from the right."""
     width_in, height_in = figure.get_size_inches()
     right_in = width_in - 0.3
     for name, color in reversed(list(colors.items())[:LEGEND_COUNT]):
@@ -110,7 +110,7 @@ def _draw_spans(axes: "Axes", row: int, launch: Launch, colors: Mapping[str, str
         color = PHASES[phase_count % 2] if span.kind == "phase" else colors[_workload(span)]
         width_s = span.end_s - span.begin_s
         axes.barh([row], [width_s], left=[span.begin_s], height=0.66, color=color, edgecolor=PAPER, linewidth=0.7)
-        for text in (words.clean(span.name), span.name.rpartition(" at ")[2]):
+        for text in (short(span.name), span.name.rpartition(" at ")[2]):
             if len(text) * LETTER_IN < width_s * inches_per_s and (span.kind == "phase" or text):
                 ink = INK if span.kind == "phase" else PAPER
                 axes.text(span.begin_s + width_s / 2, row, text, ha="center", va="center", fontsize=FONT_PT - 1, color=ink)
@@ -124,7 +124,7 @@ def _telemetry(slug: str, title: str, launch: Launch) -> Plot:
         slug=slug,
         section="timeline",
         title=title,
-        description=f"{', '.join(quantities).capitalize()} as the driver told it, a line a GPU "
+        description=f"What the driver told of {', '.join(quantities)}, a line a GPU "
         f"({', '.join(map(words.clean, gpus))}). "
         "Grey ground: load. A clock that falls while the temperature stands at its limit is a GPU that throttles.",
         headings=("GPU", "quantity", "unit", "lowest", "mean", "highest", "readings drawn"),
@@ -142,6 +142,7 @@ def _telemetry_row(one: Series) -> tuple[str, ...]:
 
 
 def _draw_telemetry(figure: "Figure", launch: Launch, quantities: Sequence[str], gpus: Sequence[str]) -> None:
+    _legend(figure, {f"GPU {name}": SERIES[number % len(SERIES)] for number, name in enumerate(gpus)})
     for place, quantity in enumerate(quantities):
         bottom_in = 0.52 + 1.15 * (len(quantities) - 1 - place)
         height_in = float(figure.get_size_inches()[1])

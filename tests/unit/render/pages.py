@@ -3,13 +3,14 @@
 import msgspec
 
 from specbench.analysis.dossier import Dossier, dossier_of
-from specbench.plan import Trial
-from specbench.records import Failure, Observation, Phase, TrialRecord
-from specbench.store import StoredRun, StoredTrial
+from specbench.records import Failure, Observation, Phase
+from specbench.store import StoredRun
 from specbench.suite import Speculation, Workload
 from tests.unit.analysis.runs import SPECULATION, failed, request, run, suite, trial, variant, whole_run
 
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> $\\frac{1}{2}$ & \"quoted\" 'q' \x1b[31m\x00\u202e`"
+HOSTILE = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(1)> $\\frac{1}{2}$ & \"quoted\" 'q' \x1b[31m\x00\u202e`"
+)
 
 
 def one_cell() -> StoredRun:
@@ -28,7 +29,9 @@ def hundred_cells() -> StoredRun:
         one.name: {("chat", level): (0.010 + 0.001 * level + 0.0004 * place, 1 + place % 3) for level in levels}
         for place, one in enumerate(variants)
     }
-    return whole_run(speeds, suite(variants, [Workload(name="chat", concurrency=levels)]), simulated=True, rehearsal="Small.")
+    return whole_run(
+        speeds, suite(variants, [Workload(name="chat", concurrency=levels)]), simulated=True, rehearsal="Small."
+    )
 
 
 def only_failures() -> StoredRun:
@@ -44,7 +47,7 @@ def hostile() -> StoredRun:
         request(place, chunks=((0.1, 1), (0.2, 2)), drafts=(1, 1), category=f"{HOSTILE}{place % 2}", due_s=0.2 * place)
         for place in range(8)
     ]
-    gpu = Observation(at_s=0.5, source="telemetry", name="gpu", value={"index": HOSTILE, "power_w": 300.0})
+    gpu = Observation(at_s=0.5, source="telemetry", name="gpus", value={"gpus": [{"index": HOSTILE, "power_w": 3.0}]})
     trials = [
         trial("baseline", requests[:4]),
         trial(
@@ -70,24 +73,26 @@ def hot() -> StoredRun:
         Observation(
             at_s=at / 10,
             source="telemetry",
-            name="gpu",
-            value={"index": gpu, "power_w": 300.0 + at + gpu, "clock_mhz": 1980 - at, "temperature_c": 40 + at // 10},
+            name="gpus",
+            value={
+                "gpus": [
+                    {
+                        "index": gpu,
+                        "power_w": 300.0 + at + 9 * gpu,
+                        "sm_clock_mhz": 1980 - at,
+                        "temperature_c": 40 + at // 10,
+                    }
+                    for gpu in (0, 1)
+                ]
+            },
         )
         for at in range(60)
-        for gpu in (0, 1)
     ]
     requests = [request(place, due_s=0.5 * place, drafts=(2, 2)) for place in range(8)]
     phases = (Phase(name="weights", at_s=0.05),)
     return run(
         asked, [trial("baseline", requests[:4]), trial("drafter", requests, seen, phases=phases, ready_s=0.2, ended_s=6.0)]
     )
-
-
-def launch(name: str, **fields: object) -> StoredTrial:
-    """A launch of which nothing is known but what is given."""
-    place = Trial(variant=name, launch_index=0, block_index=0, order_index=0)
-    record = TrialRecord(trial=place, engine="sglang", **fields)  # type: ignore[arg-type]
-    return StoredTrial(folder=name, record=record, requests=(), observations=())
 
 
 PAGES = {
