@@ -72,7 +72,7 @@ def _tell_page(stored: "StoredRun", judgement: "Judgement", asked: str | None) -
         return
     out = sys.stderr if asked else sys.stdout  # what is printed for a program stays whole
     plots = f", its {plot_count} plots as PNG and SVG in {page.parent / PLOTS_FOLDER}" if plot_count else ""
-    print(f"\npage: {page}{plots}", file=out)
+    print(f"{'' if asked else chr(10)}page: {page}{plots}", file=out)
 
 
 def _run_folder(folder: Path) -> Path:
