@@ -10,6 +10,7 @@ from specbench.analysis import Judgement
 from specbench.analysis.cells import Arm, Cell, arms_of, suite_of
 from specbench.analysis.judge import judge_run
 from specbench.analysis.metrics import quantile, tpots_s, ttfts_s
+from specbench.analysis.parity import Difference, differences
 from specbench.analysis.telemetry import Series, series_of
 from specbench.store import StoredRun, StoredTrial
 from specbench.suite import Suite, Variant
@@ -17,10 +18,6 @@ from specbench.units import Ratio, Second
 
 SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """Of the requests, at which a distribution is told."""
-ASKED: Final = {"algorithm", "drafter_path", "draft_tokens", "steps", "topk"}
-"""Settings in which variants differ because the suite asks for it."""
-NOISE: Final = {"port", "nccl_port", "version"}
-"""Settings that differ from launch to launch and mean nothing, or are told elsewhere."""
 
 
 class Distribution(Struct, frozen=True, kw_only=True):
@@ -67,17 +64,6 @@ class Launch(Struct, frozen=True, kw_only=True):
         return f"{self.variant}, launch {self.launch_index + 1}"
 
 
-class Difference(Struct, frozen=True, kw_only=True):
-    """A setting that a variant's server resolved otherwise than the baseline's."""
-
-    variant: str
-    setting: str
-    baseline_text: str
-    variant_text: str
-    asked: bool
-    """The suite asks for it; else the two arms may not be comparable."""
-
-
 class Traits(Struct, frozen=True, kw_only=True):
     """What tells one variant from another in a plot."""
 
@@ -113,7 +99,7 @@ def dossier_of(stored: StoredRun, judgement: Judgement | None = None) -> Dossier
         traits=tuple(traits_of(arm) for arm in arms.values()),
         distributions=tuple(one for arm in arms.values() for one in _distributions(arm)),
         launches=tuple(launch_of(one) for one in stored.trials),
-        differences=tuple(differences_of(arms, suite.baseline)),
+        differences=tuple(one for arm in arms.values() for one in differences(arm, arms[suite.baseline])),
         unresolved=tuple(name for name, arm in arms.items() if arm.launch_count and not arm.resolved),
         environment=tuple(_environment(stored, suite)),
         commands=commands_of(stored),
@@ -202,29 +188,8 @@ def commands_of(stored: StoredRun) -> tuple[str, ...]:
     return (again, f"specbench report {folder}")
 
 
-def differences_of(arms: Mapping[str, Arm], baseline: str) -> Iterable[Difference]:
-    """Setting by setting of what both servers told; what only one of them names counts as different."""
-    theirs = arms[baseline].resolved
-    for name, arm in arms.items():
-        if name == baseline or not arm.resolved or not theirs:
-            continue
-        for setting in sorted(set(theirs) | set(arm.resolved)):
-            before, after = theirs.get(setting), arm.resolved.get(setting)
-            if before != after and setting not in NOISE:
-                yield Difference(
-                    variant=name,
-                    setting=setting,
-                    baseline_text=_told(before),
-                    variant_text=_told(after),
-                    asked=setting in ASKED or (setting.startswith("cuda_graph") and _graphs_asked(arm, arms[baseline])),
-                )
-
-
-def _graphs_asked(arm: Arm, baseline: Arm) -> bool:
-    return arm.variant.cuda_graph != baseline.variant.cuda_graph
-
-
-def _told(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A setting's or a fact's value."""
     return "–" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -254,7 +219,7 @@ def _flat(value: Any) -> str:
         return ", ".join(f"{name} {_flat(one)}" for name, one in value.items())
     if isinstance(value, list):
         return "; ".join(map(_flat, value))
-    return _told(value)
+    return value_text(value)
 
 
 def share_name(share: Ratio) -> str:

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from specbench.analysis import Judgement
-from specbench.analysis.dossier import Difference, Dossier, Launch
+from specbench.analysis.dossier import Dossier, Launch, value_text
+from specbench.analysis.parity import Difference
 from specbench.render import prose
 from specbench.render.html import markup
 from specbench.render.html.document import section
@@ -20,8 +21,7 @@ def failures(launches: Sequence[Launch]) -> Iterator[Markup]:
     """Each failed launch with the end of its log."""
     for launch in launches:
         if launch.failure is not None:
-            told = element("p", element("strong", f"{launch.name} failed: "), markup.prose(launch.failure))
-            yield told
+            yield element("p", element("strong", f"{launch.name} failed: "), markup.prose(launch.failure))
             if launch.log_tail:
                 lines = joined([text(line) for line in launch.log_tail])
                 yield element("details", element("summary", f"End of its log, {launch.name}"), element("pre", lines))
@@ -52,7 +52,7 @@ def parity(dossier: Dossier) -> Markup:
 
 
 def _differences(caption: str, differences: Sequence[Difference]) -> Markup:
-    rows = [(one.variant, one.setting, one.baseline_text, one.variant_text) for one in differences]
+    rows = [(one.variant, one.setting, value_text(one.baseline_value), value_text(one.variant_value)) for one in differences]
     headings = ("variant", "setting", "baseline", "this variant")
     return element("div", table(caption, headings, rows, numeric=[False] * 4), class_="wrapped")
 

@@ -97,7 +97,7 @@ def _remedies(judgement: Judgement, variant: str, group: str, rows: Sequence[Sum
     own = [one.remedy for one in judgement.findings if one.variant == variant and one.code in OWN and one.remedy]
     if variant == judgement.baseline:
         return tuple(dict.fromkeys(own))[:2]
-    told = [*own, ADVICE[group]] if group in ADVICE and any(row.proposed_tokens is not None for row in rows) else own
+    told = [ADVICE[group], *own] if group in ADVICE and any(row.proposed_tokens is not None for row in rows) else own
     if group == "mixed":
         gains = [words.place(row.workload, row.concurrency) for row in rows if _speedup(row) >= 1 + EVEN_MARGIN_RATIO]
         told = [f"Use it only where it gains: {'; '.join(gains)}.", *own]
@@ -153,5 +153,5 @@ def outcome_section(judgement: Judgement) -> Markup:
 def _item(one: Outcome, title: str, color: str) -> Markup:
     name = element("div", element("h3", one.variant), element("span", title, class_=f"tag {color}"))
     sentence = prose(one.sentence[:1].upper() + one.sentence[1:] + ("" if one.sentence.endswith(".") else "."))
-    remedies = [element("p", element("strong", "Do: "), prose(remedy)) for remedy in one.remedies]
+    remedies = [element("p", element("strong", "Do: "), prose(" ".join(one.remedies)))] if one.remedies else []
     return element("li", name, element("div", element("p", sentence), *remedies))

@@ -38,7 +38,8 @@ def page(name: str) -> str:
 @cache
 def tree(name: str) -> Element:
     """Raises for anything that is no HTML."""
-    return html5lib.HTMLParser(strict=True).parse(page(name))
+    found: Element = html5lib.HTMLParser(strict=True).parse(page(name))
+    return found
 
 
 def words_of(one: Element) -> str:
@@ -173,8 +174,11 @@ def test_a_failed_launch_shows_its_cause_and_the_end_of_its_log() -> None:
 
 def test_parity_tells_what_was_asked_from_what_was_not() -> None:
     asked = suite([variant("baseline"), variant("drafter", speculation=SPECULATION)])
-    ours = {"draft_tokens": 4, "kv_cache_dtype": "fp8", "port": 2}
-    stored = run(asked, [trial("baseline", resolved={"kv_cache_dtype": "auto", "port": 1}), trial("drafter", resolved=ours)])
+    ours = {"draft_tokens": 4, "kv_cache_dtype": "fp8", "decode_log_interval": 10}
+    stored = run(
+        asked,
+        [trial("baseline", resolved={"kv_cache_dtype": "auto", "decode_log_interval": 40}), trial("drafter", resolved=ours)],
+    )
     found = {one.setting: one.asked for one in dossier_of(stored, judge_run(stored)).differences}
     assert found == {"draft_tokens": True, "kv_cache_dtype": False}
     assert "Differences that nobody asked for" in report.render(dossier_of(stored), ())
