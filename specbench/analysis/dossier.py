@@ -39,6 +39,8 @@ class Span(Struct, frozen=True, kw_only=True):
     kind: str
     """`phase` or `level`."""
     name: str
+    workload: str = ""
+    """Of a level."""
     begin_s: Second
     end_s: Second
 
@@ -153,7 +155,13 @@ def launch_of(stored: StoredTrial) -> Launch:
         for (name, begin_s), end_s in zip(begins, ends, strict=True)
     ]
     levels = [
-        Span(kind="level", name=_level(one.workload, one.concurrency), begin_s=one.started_s, end_s=one.ended_s)
+        Span(
+            kind="level",
+            name=_level(one.workload, one.concurrency),
+            workload=one.workload,
+            begin_s=one.started_s,
+            end_s=one.ended_s,
+        )
         for one in record.levels
     ]
     return Launch(

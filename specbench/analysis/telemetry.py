@@ -10,7 +10,7 @@ from specbench.units import Second
 
 QUANTITIES: Final = {"power": ("power_w", "W"), "SM clock": ("sm_clock_mhz", "MHz"), "temperature": ("temperature_c", "°C")}
 """Name for a reader; key in a reading, and its unit."""
-POINTS_COUNT: Final = 400
+POINTS_COUNT: Final = 240
 """Of one series, at most; more are thinned, the extremes are kept."""
 
 

@@ -98,6 +98,8 @@ def _remedies(judgement: Judgement, variant: str, group: str, rows: Sequence[Sum
     if variant == judgement.baseline:
         return tuple(dict.fromkeys(own))[:2]
     told = [ADVICE[group], *own] if group in ADVICE and any(row.proposed_tokens is not None for row in rows) else own
+    if judgement.simulated and group in ("pays", "mixed"):
+        return tuple(dict.fromkeys(["Measure it for real: a simulation decides nothing.", *own]))[:2]
     if group == "mixed":
         gains = [words.place(row.workload, row.concurrency) for row in rows if _speedup(row) >= 1 + EVEN_MARGIN_RATIO]
         told = [f"Use it only where it gains: {'; '.join(gains)}.", *own]
@@ -136,7 +138,8 @@ def lead(judgement: Judgement) -> str:
         return f"No variant is faster than '{judgement.baseline}' at any level that can be compared."
     best = max(paying, key=lambda one: _speedup(one.best))
     assert best.best is not None
-    count = f"{len(paying)} of {len(others)} variants {'pays' if len(paying) == 1 else 'pay'} somewhere"
+    whole = "1 variant" if len(others) == 1 else f"{len(others)} variants"
+    count = f"{len(paying)} of {whole} {'pays' if len(paying) == 1 else 'pay'} somewhere"
     where = words.place(best.best.workload, best.best.concurrency)
     return f"{count}. The largest gain: {best.variant} with {words.times(best.best.speedup_ratio)}× on {where}."
 

@@ -11,6 +11,7 @@ from specbench.render.html.account import commands, environment, failures, findi
 from specbench.render.html.document import banner, document, section
 from specbench.render.html.figures import figure
 from specbench.render.html.markup import Markup, element, joined, text
+from specbench.render.html.markup import prose as prose_of
 from specbench.render.html.outcome import outcome_section
 from specbench.render.html.table import table
 from specbench.render.plots import Drawing
@@ -30,8 +31,8 @@ NAVIGATION: Final = (
     ("environment", "Environment"),
     ("commands", "Commands"),
 )
-FIRST_COUNT: Final = 2
-"""Levels whose latencies are open from the start."""
+FIRST_COUNT: Final = {"break-even": 6, "latency": 2, "timeline": 4}
+"""Plots of a section that are open from the start; all where none is said."""
 
 COLOR_OF_VERDICT: Final = {
     "healthy": "good",
@@ -105,7 +106,7 @@ def _results(judgement: Judgement) -> Markup:
     columns = tables.telling((*LEADING, *_figures()), judgement.summaries)
     sent = any(row.request_count for row in judgement.summaries)
     parts.append(_table("Every workload and concurrency", judgement, judgement.summaries, columns))
-    lines = [element("li", line) for line in tables.legend([*shown, *columns])]
+    lines = [element("li", prose_of(line)) for line in tables.legend([*shown, *columns])]
     if sent and not any(row.failed_count for row in judgement.summaries):
         lines.append(element("li", "No request failed."))
     return section("results", tables.stamped("Results", judgement), *parts, element("ul", *lines, class_="legend"))
@@ -166,12 +167,17 @@ def _plots(dossier: Dossier, galleries: dict[str, list[Drawing]]) -> Iterator[Ma
         if not drawings:
             content.append(element("p", nothing))
         else:
-            first_count = FIRST_COUNT if slug == "latency" else len(drawings)
-            content.append(_gallery(drawings[:first_count]))
-            if rest := drawings[first_count:]:
-                word = "1 more level" if len(rest) == 1 else f"{len(rest)} more levels"
-                content.append(element("details", element("summary", word), _gallery(rest), class_="more"))
+            content += _unfolded(slug, drawings)
         yield section(slug, tables.stamped(headings[slug], dossier.judgement), *content)
+
+
+def _unfolded(slug: str, drawings: Sequence[Drawing]) -> Iterator[Markup]:
+    """The first few; the others are folded away."""
+    count = FIRST_COUNT.get(slug, len(drawings))
+    yield _gallery(drawings[:count])
+    if rest := drawings[count:]:
+        word = "1 more" if len(rest) == 1 else f"{len(rest)} more"
+        yield element("details", element("summary", word), _gallery(rest), class_="more")
 
 
 def _key(dossier: Dossier) -> Markup | None:
@@ -186,7 +192,7 @@ def _key(dossier: Dossier) -> Markup | None:
 
 def _launches(dossier: Dossier, drawings: Sequence[Drawing]) -> Markup:
     silent = not any(one.telemetry for one in dossier.launches)
-    parts = [_gallery(drawings)] if drawings else [element("p", "No launch was begun.")]
+    parts = list(_unfolded("timeline", drawings)) if drawings else [element("p", "No launch was begun.")]
     if silent and dossier.launches:
         parts.append(element("p", text("There is no GPU telemetry in this run."), class_="quiet"))
     return section("timeline", tables.stamped("Launches", dossier.judgement), *parts, *failures(dossier.launches))

@@ -38,6 +38,6 @@ DARK: Final = {
     SERIES[4]: "#e6b84a",
     SERIES[5]: "#9db8ff",
     SERIES[6]: "#c6aefc",
-    PHASES[0]: "#69717c",
+    PHASES[0]: "#5d646e",
     PHASES[1]: "#4a515b",
 }

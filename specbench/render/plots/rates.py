@@ -53,7 +53,7 @@ def _plot(slug: str, title: str, rows: Sequence[Summary], told: tuple[Rate, str]
         section="speed",
         title=title,
         description=f"Higher is better: {meaning}{', against streams held at once' if several else ''}.",
-        remark=f"Highest: {words.clean(best.variant)} with {words.rate(rate(best))} at {words.streams(best.concurrency)}.",
+        remark=f"Highest: {words.clean(best.variant)} with {words.rate(rate(best))} ({words.streams(best.concurrency)}).",
         headings=("variant", *(words.streams(level) for level in levels)),
         rows=tuple((words.clean(name), *(cells.get((name, level), words.NOTHING) for level in levels)) for name in variants),
         height_in=max(3.6, 1.1 + LABEL_IN * len(variants)) if several else rows_height_in(len(variants)),

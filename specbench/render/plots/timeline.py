@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from specbench.analysis.dossier import Launch, Span
+from specbench.analysis.dossier import Launch
 from specbench.analysis.telemetry import Series
 from specbench.render import words
 from specbench.render.plots import WIDE_IN, Plot
@@ -36,12 +36,8 @@ def plots(launches: Sequence[Launch], looks: Looks, stamp: str) -> Iterator[Plot
 
 
 def _workload_colors(launches: Sequence[Launch]) -> dict[str, str]:
-    names = dict.fromkeys(_workload(one) for launch in launches for one in launch.spans if one.kind == "level")
+    names = dict.fromkeys(one.workload for launch in launches for one in launch.spans if one.kind == "level")
     return {name: SERIES[place % len(SERIES)] for place, name in enumerate(names)}
-
-
-def _workload(span: Span) -> str:
-    return span.name.rpartition(" at ")[0] or span.name
 
 
 def _overview(slug: str, title: str, launches: Sequence[Launch], told: tuple[Mapping[str, str], Looks]) -> Plot:
@@ -107,7 +103,7 @@ def _draw_spans(axes: "Axes", row: int, launch: Launch, colors: Mapping[str, str
     phase_count = 0
     for span in launch.spans:
         phase_count += span.kind == "phase"
-        color = PHASES[phase_count % 2] if span.kind == "phase" else colors[_workload(span)]
+        color = PHASES[phase_count % 2] if span.kind == "phase" else colors[span.workload]
         width_s = span.end_s - span.begin_s
         axes.barh([row], [width_s], left=[span.begin_s], height=0.66, color=color, edgecolor=PAPER, linewidth=0.7)
         for text in (short(span.name), span.name.rpartition(" at ")[2]):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from specbench.analysis.dossier import Traits, dossier_of
 from specbench.analysis.telemetry import POINTS_COUNT, thinned
+from specbench.render.plots import palette
 from specbench.render.plots.axes import spread
 from specbench.render.plots.canvas import drawn
 from specbench.render.plots.gallery import plots_of
@@ -115,3 +116,33 @@ def test_mathematics_in_names_is_no_mathematics() -> None:
     found = dossier_of(PAGES["hostile"]())
     text = "".join(one.svg for one in drawn(plots_of(found)))
     assert "<script" not in text
+
+
+def luminance(color: str) -> float:
+    """As WCAG 2 defines it."""
+    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+INKS = (*palette.SERIES, palette.INK, palette.MUTED, palette.ALARM)
+
+
+@pytest.mark.parametrize(
+    ("ink", "paper"),
+    [
+        *((ink, palette.PAPER) for ink in INKS),
+        *((palette.DARK[ink], palette.DARK[palette.PAPER]) for ink in INKS),
+        *zip(palette.HEAT_INK, palette.HEAT, strict=True),
+        *((palette.INK, phase) for phase in palette.PHASES),
+        *((palette.DARK[palette.INK], palette.DARK[phase]) for phase in palette.PHASES),
+    ],
+)
+def test_every_label_can_be_read(ink: str, paper: str) -> None:
+    """4.5: WCAG's AA for text of this size."""
+    assert contrast(ink, paper) >= 4.5
