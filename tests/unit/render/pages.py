@@ -44,7 +44,7 @@ def hostile() -> StoredRun:
     """Whatever a server, a file or a person may write is there as text, and as nothing else."""
     asked = suite([variant("baseline"), variant("drafter", speculation=SPECULATION)], [Workload(name="chat")])
     requests = [
-        request(place, chunks=((0.1, 1), (0.2, 2)), drafts=(1, 1), category=f"{HOSTILE}{place % 2}", due_s=0.2 * place)
+        request(place, chunks=((0.1, 1), (0.2, 2)), drafts=(1, 1), category=f"$^$<b>&{place % 2}", due_s=0.2 * place)
         for place in range(8)
     ]
     gpu = Observation(at_s=0.5, source="telemetry", name="gpus", value={"gpus": [{"index": HOSTILE, "power_w": 3.0}]})
