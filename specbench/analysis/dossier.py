@@ -75,6 +75,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     draft_tokens: int | None
     cuda_graph: bool | None
     longest_accept_tokens: int | None
+    synthetic: bool = False
+    """Its acceptance was ordered, not earned; it is never ranked."""
 
 
 class Dossier(Struct, frozen=True, kw_only=True):
@@ -118,6 +120,7 @@ def traits_of(arm: Arm) -> Traits:
         draft_tokens=speculation.draft_tokens if speculation else None,
         cuda_graph=variant.cuda_graph,
         longest_accept_tokens=arm.longest_accept_tokens,
+        synthetic=arm.is_synthetic,
     )
 
 

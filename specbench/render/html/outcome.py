@@ -21,6 +21,7 @@ GROUPS: Final = (
     ("loses", "does not pay", "bad"),
     ("dead", "dead: no draft accepted", "bad"),
     ("idle", "is not speculating", "bad"),
+    ("synthetic", "synthetic acceptance: not ranked", "doubt"),
     ("apart", "can't be compared", "doubt"),
     ("failed", "failed", "bad"),
     ("unknown", "not measured", "doubt"),
@@ -73,7 +74,7 @@ def _group(judgement: Judgement, verdict: VariantVerdict, speedups: Sequence[flo
     return "even" if min(speedups) > 1 - EVEN_MARGIN_RATIO else "loses"
 
 
-CODES: Final = {"dead_drafter": "dead", "speculation_inactive": "idle"}
+CODES: Final = {"synthetic": "synthetic", "dead_drafter": "dead", "speculation_inactive": "idle"}
 """Verdicts that outweigh every speed-up."""
 
 

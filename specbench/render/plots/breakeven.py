@@ -24,12 +24,17 @@ ISO_RATIOS = (0.5, 2.0)
 def plots(judgement: Judgement, looks: Looks, stamp: str) -> Iterator[Plot]:
     """One a concurrency with all workloads pooled; where there is no such overview, one a level."""
     source = judgement.overview or judgement.summaries
-    rows = [row for row in source if row.break_even_length is not None and row.accept_length is not None]
+    rows = [row for row in source if _is_ranked(row)]
     levels = dict.fromkeys((row.workload, row.concurrency) for row in rows)
     for index, (workload, concurrency) in enumerate(levels):
         here = [row for row in rows if (row.workload, row.concurrency) == (workload, concurrency)]
         where = words.place("all workloads" if workload == "all" else workload, concurrency)
         yield _plot(f"break-even-{index + 1}", f"Break-even · {where}{stamp}", here, looks)
+
+
+def _is_ranked(row: Summary) -> bool:
+    """A synthetic arm has a price of its steps, but no acceptance of its own to set against it."""
+    return row.break_even_length is not None and row.accept_length is not None and row.verdict != "synthetic"
 
 
 def _plot(slug: str, title: str, rows: Sequence[Summary], looks: Looks) -> Plot:

@@ -51,23 +51,27 @@ def _by_traits(traits: Sequence[Traits], baseline: str) -> dict[str, Look]:
             color=INK if one.drafter is None else SERIES[drafters.index(one.drafter) % len(SERIES)],
             marker="h" if one.draft_tokens is None else MARKERS[depths.index(one.draft_tokens) % len(MARKERS)],
             dashes="--" if one.cuda_graph is False else "-",
-            label=short(one.variant),
+            label=_label(one),
             weight=2.4 if one.variant == baseline else 1.5,
         )
     return looks
 
 
 def _in_turn(traits: Sequence[Traits], baseline: str) -> dict[str, Look]:
-    others = [one.variant for one in traits if one.variant != baseline]
+    others = [one for one in traits if one.variant != baseline]
     looks = {baseline: Look(color=INK, marker="h", dashes="-", label=short(baseline), weight=2.4)}
-    for place, name in enumerate(others):
-        looks[name] = Look(
+    for place, one in enumerate(others):
+        looks[one.variant] = Look(
             color=SERIES[place % len(SERIES)],
             marker=MARKERS[(place + place // len(SERIES)) % len(MARKERS)],
             dashes=DASHES[place // len(SERIES) % len(DASHES)],
-            label=short(name),
+            label=_label(one),
         )
     return looks
+
+
+def _label(one: Traits) -> str:
+    return f"{short(one.variant, NAME_LENGTH - 12)} (synthetic)" if one.synthetic else short(one.variant)
 
 
 def look(looks: Looks, variant: str) -> Look:

@@ -19,7 +19,8 @@ from specbench.render.html.outcome import lead, outcomes
 from specbench.render.html.table import table
 from specbench.render.plots.canvas import drawn
 from specbench.render.plots.gallery import plots_of
-from tests.unit.analysis.runs import SPECULATION, run, suite, trial, variant
+from specbench.suite import Speculation, Workload
+from tests.unit.analysis.runs import SPECULATION, run, suite, trial, variant, whole_run
 from tests.unit.render.judgements import many, small
 from tests.unit.render.pages import PAGES, dossier
 
@@ -158,6 +159,16 @@ def test_outcomes_begin_with_the_baseline_and_the_best() -> None:
 )
 def test_the_lead_of_odd_runs(name: str, sentence: str) -> None:
     assert sentence in lead(dossier(name).judgement)
+
+
+def test_a_synthetic_arm_is_named_and_never_ranked() -> None:
+    ordered = Speculation(method="eagle3", drafter="head", draft_tokens=4, synthetic_length=3.0)
+    asked = suite([variant("baseline"), variant("price", speculation=ordered)], [Workload(name="chat")])
+    found = dossier_of(whole_run({"baseline": {("chat", 1): (0.01, 1)}, "price": {("chat", 1): (0.01, 3)}}, asked))
+    assert [one.group for one in outcomes(found.judgement)] == ["baseline", "synthetic"]
+    plots = list(plots_of(found))
+    assert not [one for one in plots if one.section == "break-even"]
+    assert all("price (synthetic)" in one.svg for one in drawn(plots) if one.plot.section in ("speed", "acceptance"))
 
 
 def test_gpu_telemetry_is_drawn_where_there_is_some() -> None:
