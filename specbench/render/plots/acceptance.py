@@ -18,7 +18,7 @@ from specbench.render.plots.axes import (
     rows_in,
     tag_in_margin,
 )
-from specbench.render.plots.grid import Field, Grid, draw_grid, height_in, width_in
+from specbench.render.plots.grid import COLUMNS_COUNT, Field, Grid, draw_grid, height_in, width_in
 from specbench.render.plots.identity import Looks, look
 from specbench.render.plots.palette import MUTED
 
@@ -144,6 +144,7 @@ def _by_category(profiles: Sequence[Profile], looks: Looks, stamp: str) -> Plot:
         section="acceptance",
         title=f"Acceptance length by category of prompt{stamp}",
         description="All levels pooled. Darker is higher; each field holds its figure.",
+        remark=f"The first {COLUMNS_COUNT} of {len(names)} categories are drawn." if len(names) > COLUMNS_COUNT else "",
         headings=("variant", *map(words.clean, names)),
         rows=tuple(
             (words.clean(one), *(fields[one, name].text if (one, name) in fields else words.NOTHING for name in names))
