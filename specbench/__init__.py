@@ -14,7 +14,7 @@ One way through the house, and imports run only along it:
     checkpoints what a target and a drafter say of themselves, without their weights
     execution   the only effects: leases a slot, launches a server, drives load, stores records
     analysis    records to a `Judgement`; pure
-    render      a `Judgement` to terminal, Markdown and JSON; pure
+    render      a `Judgement` to terminal, Markdown, JSON, plots and one HTML file; pure
     preflight   a launch against its checkpoints and its load, before it starts: pure
     cli     one file a verb
 

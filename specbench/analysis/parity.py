@@ -1,10 +1,46 @@
 """Whether two arms may be compared at a level: a speed-up between servers that did different work is no speed-up."""
 
+from collections.abc import Iterator
 from statistics import median
-from typing import Final
+from typing import Any, Final
+
+from msgspec import Struct
 
 from specbench.analysis import verdicts
 from specbench.analysis.cells import Arm, Cell, Key
+
+OF_SPECULATION: Final = ("algorithm", "draft_tokens", "steps", "topk", "draft_model_path", "ngram", "speculation")
+"""Resolved facts that are meant to differ."""
+EXPECTED: Final = ("decode_log_interval", "version_commit")
+"""May differ, and mean nothing."""
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """A setting that a variant's server resolved otherwise than the baseline's; None: it said nothing of it."""
+
+    variant: str
+    setting: str
+    baseline_value: Any
+    variant_value: Any
+    asked: bool
+    """The suite asks for it; else it may explain a speed-up by itself."""
+
+
+def differences(arm: Arm, baseline: Arm) -> Iterator[Difference]:
+    """By the servers' own word, in the order of settings' names. None where one of the two said nothing."""
+    if arm is baseline or not arm.resolved or not baseline.resolved:
+        return
+    wanted = {*OF_SPECULATION, *({"cuda_graph"} if arm.variant.cuda_graph is not None else ())}
+    for setting in sorted(set(baseline.resolved) | set(arm.resolved)):
+        ours, theirs = arm.resolved.get(setting), baseline.resolved.get(setting)
+        if ours != theirs and setting not in EXPECTED:
+            yield Difference(
+                variant=arm.variant.name,
+                setting=setting,
+                baseline_value=theirs,
+                variant_value=ours,
+                asked=setting in wanted or setting.startswith(("spec", "draft")) or _is_wanted(setting, arm, baseline),
+            )
 
 
 def admitted(arm: Arm, key: Key) -> int | None:

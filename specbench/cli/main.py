@@ -18,7 +18,7 @@ VERBS: Final = {
     "run": "run a suite: launch each variant, drive the load, store what was seen, print the table",
     "plan": "print what `run` would do: every command, its environment, the order, the duration",
     "check": "look for faults before anything starts: drafter, flags, load",
-    "report": "print the tables of a stored run again, from disk alone",
+    "report": "print the tables of a stored run again and write its page with plots, from disk alone",
     "log": "read a server's log: acceptance, speed, start-up, cause of death, and what is wrong",
     "import": "read results of sglang.bench_serving or vllm bench serve, and judge them in the same words",
     "schema": "print the JSON Schema of suite files, for editors",

@@ -1,4 +1,4 @@
-"""Print the tables of a stored run again, from disk alone: no engine, no GPU, no network.
+"""Print the tables of a stored run again and write its page, from disk alone: no engine, no GPU, no network.
 
 Exit codes: 0, or 2 when the folder is no result.
 """
@@ -8,6 +8,11 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from specbench.analysis import Judgement
+    from specbench.store import StoredRun
 
 PIPED_COLUMNS = 100
 
@@ -18,17 +23,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("terminal", "markdown", "json"), default="terminal", help="what to print (default: terminal)"
     )
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write the page there, its plots beside it (default with the terminal: DIR/report.html)",
+    )
+    parser.add_argument("--no-html", action="store_true", help="no page and no plots")
     parser.add_argument("--all", action="store_true", help="every cell, also where the overview would stand for them")
 
 
 def run(args: argparse.Namespace) -> int:
     """The exit code. Raises StoreError when the folder is no result."""
-    from specbench.analysis import Judgement
     from specbench.analysis.judge import judge_run
+    from specbench.errors import SpecbenchError
     from specbench.render import json_report, markdown, terminal
     from specbench.store import read_run
 
-    judgement: Judgement = judge_run(read_run(_run_folder(Path(args.folder))))
+    if args.html and args.no_html:
+        raise SpecbenchError("--html and --no-html exclude each other")
+    stored = read_run(_run_folder(Path(args.folder)))
+    judgement = judge_run(stored)
     if args.format == "markdown":
         print(markdown.render(judgement), end="")
     elif args.format == "json":
@@ -37,7 +51,28 @@ def run(args: argparse.Namespace) -> int:
         on_terminal = sys.stdout.isatty()
         columns = shutil.get_terminal_size().columns if on_terminal else PIPED_COLUMNS
         print(terminal.render(judgement, columns, color=on_terminal, all_cells=args.all), end="")
+    if not args.no_html and (args.html or args.format == "terminal"):
+        sys.stdout.flush()
+        _tell_page(stored, judgement, args.html)
     return 0
+
+
+def _tell_page(stored: "StoredRun", judgement: "Judgement", asked: str | None) -> None:
+    """Writes the page and says where. One that nobody asked for may fail, in a folder that can't be written to."""
+    from specbench.cli.page import PAGE_FILE, PLOTS_FOLDER, write_page
+    from specbench.errors import StoreError
+
+    page = Path(asked) if asked else Path(stored.folder) / PAGE_FILE
+    try:
+        plot_count = write_page(stored, judgement, page)
+    except StoreError as error:
+        if asked:
+            raise
+        print(f"specbench: no page was written: {error}", file=sys.stderr)
+        return
+    out = sys.stderr if asked else sys.stdout  # what is printed for a program stays whole
+    plots = f", its {plot_count} plots as PNG and SVG in {page.parent / PLOTS_FOLDER}" if plot_count else ""
+    print(f"{'' if asked else chr(10)}page: {page}{plots}", file=out)
 
 
 def _run_folder(folder: Path) -> Path:

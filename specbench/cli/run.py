@@ -4,6 +4,7 @@ Exit codes: 0 all went well, 1 a variant failed, 2 something is lacking (told be
 """
 
 import argparse
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -82,3 +83,4 @@ def show(folder: Path) -> None:
     columns = shutil.get_terminal_size().columns if on_terminal else PIPED_COLUMNS
     print(terminal.render(judgement, columns, color=on_terminal))
     print(f"results: {folder}")
+    print(f"as a page with plots: specbench report {shlex.quote(str(folder))}")

@@ -43,6 +43,7 @@ UNITLESS: Final = {
     "last_useful_position": "a draft position, counted from 1",
     "line_kinds": "lines by kind",
     "unrecognised": "line numbers beside their text",
+    "points": "seconds and values whose unit stands beside them",
     "warning_lines": "lines of a log, counted from 1",
 }
 """Numeric fields that may do without, each with the reason."""

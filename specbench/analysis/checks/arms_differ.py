@@ -3,29 +3,18 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from specbench.analysis import Finding
+from specbench.analysis import Finding, parity
 from specbench.analysis.checks import Check, Evidence
-
-OF_SPECULATION: Final = ("algorithm", "draft_tokens", "steps", "topk", "draft_model_path", "ngram", "speculation")
-"""Resolved facts that are meant to differ."""
-EXPECTED: Final = ("decode_log_interval", "version_commit")
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
     """One a variant; silent where one of the two said nothing."""
-    baseline = evidence.arms[evidence.suite.baseline].resolved
+    baseline = evidence.arms[evidence.suite.baseline]
     for name, arm in evidence.arms.items():
-        if name == evidence.suite.baseline or not arm.resolved or not baseline:
-            continue
-        wanted = {"cuda_graph"} if arm.variant.cuda_graph is not None else set()
-        keys = sorted(set(baseline) | set(arm.resolved))
         differing = [
-            f"{key} {_words(arm.resolved.get(key))} (baseline {_words(baseline.get(key))})"
-            for key in keys
-            if key not in OF_SPECULATION + EXPECTED
-            and key not in wanted
-            and not key.startswith(("spec", "draft"))
-            and arm.resolved.get(key) != baseline.get(key)
+            f"{one.setting} {_words(one.variant_value)} (baseline {_words(one.baseline_value)})"
+            for one in parity.differences(arm, baseline)
+            if not one.asked
         ]
         if differing:
             yield Finding(

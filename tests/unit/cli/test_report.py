@@ -34,6 +34,47 @@ def test_report_from_disk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "\x1b" not in printed
 
 
+def test_it_writes_a_page_and_says_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_run(tmp_path)
+    assert main(["report", str(folder)]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    kinds = sorted(path.suffix for path in (folder / "plots").iterdir())
+    assert last == f"page: {folder}/report.html, its {len(kinds) // 2} plots as PNG and SVG in {folder}/plots"
+    assert kinds == [".png"] * (len(kinds) // 2) + [".svg"] * (len(kinds) // 2)
+    page = (folder / "report.html").read_bytes()
+    assert b"gains 2.46" in page.lower()
+    assert main(["report", str(folder)]) == 0
+    assert (folder / "report.html").read_bytes() == page
+
+
+def test_the_page_can_be_elsewhere_or_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_run(tmp_path)
+    assert main(["report", str(folder), "--no-html"]) == 0
+    assert main(["report", str(folder), "--format", "markdown"]) == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["plain.launch0", "run.json", "spec.launch0"]
+    capsys.readouterr()
+    assert main(["report", str(folder), "--format", "json", "--html", str(tmp_path / "new" / "page.html")]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["baseline"] == "plain"
+    assert printed.err.startswith(f"page: {tmp_path}/new/page.html")
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"page.html", "plots"}
+    assert main(["report", str(folder), "--html", "x.html", "--no-html"]) == 2
+    assert "exclude each other" in capsys.readouterr().err
+
+
+def test_a_page_that_cant_be_written_fails_only_where_it_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_run(tmp_path)
+    (folder / "plots").write_text("in the way")
+    assert main(["report", str(folder)]) == 0
+    printed = capsys.readouterr()
+    assert "gains 2.46×" in printed.out
+    assert printed.err == f"specbench: no page was written: {folder}/plots: can't be made: File exists\n"
+    assert main(["report", str(folder), "--html", str(folder / "page.html")]) == 2
+    assert f"{folder}/plots: can't be made" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("form", "start"), [("markdown", "# specbench"), ("json", "{\n")])
 def test_report_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, start: str) -> None:
     assert main(["report", str(write_run(tmp_path)), "--format", form]) == 0
