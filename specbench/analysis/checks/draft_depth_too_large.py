@@ -25,6 +25,8 @@ def check(evidence: Evidence) -> Iterable[Finding]:
         shares = positions(arm.cells[row.workload, row.concurrency].served)
         if plain is None or plain.step_time is None or row.step_time is None or len(shares) < 2:
             continue
+        if min(plain.step_time.p50_s, row.step_time.p50_s) <= 0:  # chunks that all came at once tell no step's time
+            continue
         best, gain = best_depth(shares, plain.step_time.p50_s, row.step_time.p50_s)
         if gain >= GAIN_RATIO:
             yield _finding(name, arm, row, shares, best, gain)
