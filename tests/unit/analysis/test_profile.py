@@ -74,7 +74,8 @@ def test_a_log_that_disagrees_with_the_requests_is_told_with_a_reason() -> None:
     requests = [steps(0, [3] * 40)]
     lines = [decode(0.1 * place, accept_length=2.0, running_requests=1) for place in range(1, 15)]
     found = findings(requests, observations=lines)["sources_disagree"]
-    assert "Acceptance by the log is 2.00, by the requests' own counters 3.00" in found.message
+    assert "by the log and by the requests' own counters differ: 14 log lines show a part" in found.message
+    assert found.evidence == "2.000 and 3.000 (chat at 1)"
     ranked = [decode(0.1 * place, accept_length=2.0, running_requests=1, rank={"dp": place % 2}) for place in range(1, 29)]
     told = findings(requests, observations=ranked).get("sources_disagree")
     assert told is None or "data-parallel" in told.message
@@ -84,7 +85,7 @@ def test_a_log_that_disagrees_with_the_requests_is_told_with_a_reason() -> None:
 
 def test_chunks_that_disagree_are_told() -> None:
     odd = [structs.replace(steps(index, [3] * 150), correct_tokens=150) for index in range(2)]
-    assert "Acceptance by the chunks is 3.00" in findings(odd)["sources_disagree"].message
+    assert findings(odd)["sources_disagree"].evidence == "3.000 and 2.000 (chat at 1)"
 
 
 def test_what_the_servers_resolved_differently_is_listed_and_the_speculation_is_not() -> None:
@@ -156,11 +157,12 @@ def test_counters_and_gauge_of_metrics_are_held_against_the_requests() -> None:
 
     requests = [steps(0, [3] * 40)]
     assert "sources_disagree" not in findings(requests, observations=read(40, 80, 2.9))
+    counted = findings(requests, observations=read(40, 40, 3.0))["sources_disagree"]
+    assert "by the counters of /metrics and by" in counted.message
+    assert counted.evidence == "2.000 and 3.000 (chat at 1)"
     assert (
-        "Acceptance by the counters of /metrics is 2.00"
-        in findings(requests, observations=read(40, 40, 3.0))["sources_disagree"].message
+        "by the gauge of /metrics and by" in findings(requests, observations=read(40, 80, 1.5))["sources_disagree"].message
     )
-    assert "the gauge of /metrics is 1.50" in findings(requests, observations=read(40, 80, 1.5))["sources_disagree"].message
 
 
 def test_which_depth_would_have_been_best() -> None:
