@@ -16,7 +16,7 @@ import specbench
 from specbench import clock, datasets
 from specbench.errors import SpecbenchError
 from specbench.execution.bench import Bench, OnEvent, obstacles, prepare
-from specbench.execution.environment import environment, text_without_secrets, tree_without_secrets
+from specbench.execution.environment import environment
 from specbench.execution.slots import PORTS
 from specbench.execution.trial import LaunchRun
 from specbench.plan import REHEARSED_SERVERS, Plan, Trial
@@ -56,7 +56,7 @@ def run_plan(
     if found:
         raise SpecbenchError("\n".join(found))
     prepare(bench)
-    writer = create_run(results, plan.suite.name, text_without_secrets(suite_text, plan.suite))
+    writer = create_run(results, plan.suite.name, bench.secrets.clean(suite_text))
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(_run_all(bench, writer))
 
@@ -159,7 +159,7 @@ def run_record(bench: Bench) -> RunRecord:
     return RunRecord(
         suite_name=suite.name,
         suite_path=suite.path,
-        suite=tree_without_secrets(msgspec.to_builtins(suite)),
+        suite=bench.secrets.tree(msgspec.to_builtins(suite)),
         trials=bench.plan.trials,
         started_utc=clock.utc_text(),
         simulated=bench.rehearsal is not None,
