@@ -56,7 +56,7 @@ class Keeper:
 
     def add_request(self, record: RequestRecord) -> None:
         """Appends."""
-        hide, clean = self._secrets.values_hidden, self._secrets.clean
+        hide, clean = self._secrets.spoken, self._secrets.clean
         cleaned = structs.replace(
             record,
             prompt_id=hide(record.prompt_id),

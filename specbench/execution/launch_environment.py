@@ -46,7 +46,8 @@ def launch_environment(bench: Bench, variant: Variant, slot: Slot) -> dict[str, 
     host = {name: value for name, value in environment().items() if name not in GENERAL}
     reasons = {**host.pop("reasons"), **own.pop("reasons")}
     reasons = {name: why for name, why in reasons.items() if {**host, **own}.get(name) is None}
-    return {"python": interpreter(variant), "load_average_1min": os.getloadavg()[0], **host, **own, "reasons": reasons}
+    now = {"python": interpreter(variant), "load_average_1min": os.getloadavg()[0]}
+    return {**host, **now, **own, "reasons": reasons}
 
 
 async def read_launch(bench: Bench, variant: Variant, slot: Slot) -> dict[str, Any]:

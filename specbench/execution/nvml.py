@@ -75,7 +75,7 @@ SAMPLE: Final[Mapping[str, Read]] = {
     "energy_j": _milliwatt("nvmlDeviceGetTotalEnergyConsumption"),
     "temperature_c": _call("nvmlDeviceGetTemperature", GPU_SENSOR),
     "throttle_reasons": _reasons,
-    "busy_percent": lambda lib, handle: int(lib.nvmlDeviceGetUtilizationRates(handle).gpu),
+    "busy_ratio": lambda lib, handle: int(lib.nvmlDeviceGetUtilizationRates(handle).gpu) / 100,
     "memory_used_bytes": lambda lib, handle: int(lib.nvmlDeviceGetMemoryInfo(handle).used),
 }
 

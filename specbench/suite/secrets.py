@@ -27,15 +27,19 @@ FIELDS: Final = re.compile(r"(?i)(?:^|_)(?:api_?key|hf_token|auth_token|access_t
 """Keys of a server's own report; `pad_token` is none."""
 
 _URL_USER: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/@'\"<>]{1,400}@")
-_SHAPES: Final = re.compile(
+_PLACES: Final = re.compile(
     r"(?P<before>[?&][\w-]{0,40}(?:token|key|secret|password|signature)=)[^&\s'\"#]+"
-    r"|(?P<flag>--[\w-]{0,40}(?:token|key|secret|password|credential)[ =]+['\"]?)[^\s'\"-][^\s'\"]*"
+    r"|(?P<flag>--[\w-]{0,40}(?:token|key|secret|password|credential)[ =,]+['\"]?)[^\s'\"-][^\s'\"]*"
     r"|(?P<field>(?:api_key|hf_token|auth_token|access_token|secret|password)['\"]?\s*[=:]\s*['\"])[^'\"]+"
-    r"|(?P<scheme>\b(?:Bearer|Basic)\s+)(?=\S*\d)[\w+/.~=-]{8,}"
-    r"|\b(?:hf_[A-Za-z0-9]{16,}|sk-[\w-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|xox[abprs]-[\w-]{10,}|nvapi-[\w-]{16,}"
-    r"|AKIA[0-9A-Z]{16}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,})",
+    r"|(?P<scheme>\b(?:Bearer|Basic)\s+)(?=\S*\d)[\w+/.~=-]{8,}",
     re.IGNORECASE,
 )
+"""Where a secret stands; the place itself is kept."""
+_SHAPES: Final = re.compile(
+    r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[\w-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|xox[abprs]-[\w-]{10,}|nvapi-[\w-]{16,}"
+    r"|AKIA[0-9A-Z]{16}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,})"
+)
+"""Tokens that are known by their beginning: Hugging Face, OpenAI, GitHub, Slack, NVIDIA, AWS, JWT."""
 Record = TypeVar("Record", bound=Struct)
 
 
@@ -51,16 +55,17 @@ class Secrets:
         """Whether a variable of this name, or a flag, holds a secret."""
         return name in self._names or is_secret(name)
 
-    def values_hidden(self, text: str) -> str:
-        """Without the known values: for the words of a model, which may look like anything."""
+    def spoken(self, text: str) -> str:
+        """Without the known values and tokens that are known by their beginning: for the words of a model, which may
+        well write code about passwords."""
         for value in self._values:
             if value in text:
                 text = text.replace(value, HIDDEN)
-        return text
+        return _SHAPES.sub(HIDDEN, text)
 
     def clean(self, text: str) -> str:
-        """Without the known values, credentials in URLs, and what has a token's shape."""
-        return _SHAPES.sub(_kept, _URL_USER.sub(rf"\1{HIDDEN}@", self.values_hidden(text)))
+        """Also without credentials in URLs and what stands where a secret stands."""
+        return _PLACES.sub(_kept, _URL_USER.sub(rf"\1{HIDDEN}@", self.spoken(text)))
 
     def argv(self, words: Iterable[object]) -> tuple[str, ...]:
         """The same words; what follows a secret flag (`--api-key X`, `--api-key=X`) is hidden."""

@@ -1,10 +1,12 @@
 """Runs the command line as a user does, with the fake engine on the path."""
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -50,21 +52,29 @@ class Bed:
         path.write_text(text + "".join(f"  - {{{variant}}}\n" for variant in variants))
         return path
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        """`specbench run …` in the background."""
+    def start(self, *words: str, env: Mapping[str, str] | None = None, limit_bytes: int = -1) -> subprocess.Popen[str]:
+        """`specbench run …` in the background; no file may grow beyond `limit_bytes`."""
+        limits = (limit_bytes, limit_bytes)
         return subprocess.Popen(
             [sys.executable, "-m", "specbench.cli.main", "run", *words, "--out", str(self.folder / "results")],
             # An editable install is found after every folder on the path, so the checkout must be on it too.
-            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(self.folder / "path"), str(ROOT)))},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(self.folder / "path"), str(ROOT))), **(env or {})},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
         )
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *words: str, env: Mapping[str, str] | None = None, limit_bytes: int = -1
+    ) -> subprocess.CompletedProcess[str]:
         """To its end."""
-        return finish(self.start(*words))
+        return finish(self.start(*words, env=env, limit_bytes=limit_bytes))
+
+    def plug(self, source: Path, name: str) -> None:
+        """Puts a module on the path."""
+        shutil.copy(source, self.folder / "path" / name)
 
     def stored(self) -> StoredRun:
         """The one run that was made."""
