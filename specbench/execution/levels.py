@@ -2,6 +2,7 @@
 
 from msgspec import structs
 
+from specbench.errors import LaunchError
 from specbench.execution.bench import Bench
 from specbench.execution.load import Level, Target, take_requests
 from specbench.execution.scale import offered_rps
@@ -78,6 +79,13 @@ def level_record(
         flushed=flushed,
         client_processes_count=processes_count,
     )
+
+
+def raise_if_short(level: Level, counts: tuple[int, int, int], first_error: str | None, log_tail: tuple[str, ...]) -> None:
+    """`counts`: ended, failed, planned. Raises LaunchError `no_answers` when more requests failed than not."""
+    cause = shortfall_sentence(level, counts[0], counts[1], first_error)
+    if cause is not None:
+        raise LaunchError("no_answers", cause, log_tail)
 
 
 def shortfall_sentence(level: Level, ended_count: int, failed_count: int, first_error: str | None) -> str | None:

@@ -43,7 +43,7 @@ async def wait_ready(
         if now_s - begun_s > limit_s:
             raise too_slow(tail, log_path, limit_s)
         if answered_s is None and await control.answers():
-            raise_if_stranger(server, port, log_path)
+            raise_if_stranger(port, log_path)
             answered_s = now_s
         if answered_s is not None and (tail.ready.is_set() or now_s - answered_s >= engine.endpoints.ready_line_wait_s):
             return
@@ -54,10 +54,10 @@ async def wait_ready(
         await asyncio.sleep(POLL_S)
 
 
-def raise_if_stranger(server: Server, port: int, log_path: Path) -> None:
-    """Whoever answers must be the server, or one of the processes that it started."""
+def raise_if_stranger(port: int, log_path: Path) -> None:
+    """Whoever answers must be the server, or one of the processes that it started: all of them descend from this one."""
     holders = listeners(port)
-    ours = {os.getpid(), *server.alive(), *(one.pid for one in psutil.Process().children(recursive=True))}
+    ours = {os.getpid(), *(one.pid for one in psutil.Process().children(recursive=True))}
     if holders and not ours & set(holders):
         who = " and ".join(map(process_words, holders))
         raise LaunchError(

@@ -23,8 +23,8 @@ EVERY_S: Final = 1.0
 STOP_S: Final = 2.0
 COMMAND: Final = (sys.executable, "-P", "-m", "specbench.execution.telemetry")
 LINE_BYTES: Final = 1 << 22
-Sink = Callable[[Second, str, Any], None]
-"""Gets `clock.now_s()` of each sample, a name and its value."""
+Sink = Callable[[str, Any, Second], None]
+"""Gets a name, its value, and `clock.now_s()` of each sample."""
 
 
 class Telemetry:
@@ -68,10 +68,10 @@ class Telemetry:
         assert process.stdout is not None
         while line := await process.stdout.readline():
             told = msgspec.json.decode(line)
-            self._sink(told.pop("at_s"), told.pop("name"), told)
+            self._sink(told.pop("name"), told, told.pop("at_s"))
         if not self._closing:
             code = await process.wait()
-            self._sink(clock.now_s(), "ended", {"reason": f"the sampling process ended with exit code {code}"})
+            self._sink("ended", {"reason": f"the sampling process ended with exit code {code}"}, clock.now_s())
 
 
 def sample(library: Nvml, gpu_ids: Sequence[int], harness_pid: int) -> dict[str, Any]:

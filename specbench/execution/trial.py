@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +182,7 @@ class LaunchRun:
         self._stall.watch(load.pace.moved)
         self._stall.watch(self._shards.moved)
         self._open.push_async_callback(self._shards.close)
-        telemetry = Telemetry(self.record.slot.gpu_ids, self._sampled)
+        telemetry = Telemetry(self.record.slot.gpu_ids, partial(self._observe, "telemetry"))
         self._open.push_async_callback(telemetry.close)
         await telemetry.start()
         await self._warm_up(load)
@@ -212,20 +213,13 @@ class LaunchRun:
         finally:
             self._add_level(level, started_s, flushed, processes)
         await self._ask_metrics(control, level, "end")
-        self._check_answers(level)
+        levels.raise_if_short(level, self._level_counts, self._first_error, self._log_tail())
 
     async def _ask_metrics(self, control: Control, level: Level, when: str) -> None:
         counters = await control.metrics()
         if counters:
             place = {"workload": level.workload.name, "concurrency": level.concurrency}
             self._observe("metrics", when, place | {"counters": counters})
-
-    def _check_answers(self, level: Level) -> None:
-        """Raises LaunchError when more requests failed than not."""
-        ended, failed, _ = self._level_counts
-        cause = levels.shortfall_sentence(level, ended, failed, self._first_error)
-        if cause is not None:
-            raise LaunchError("no_answers", cause, self._log_tail())
 
     def _add_level(self, level: Level, started_s: Second, flushed: bool | None, processes: int) -> None:
         goodput_rps = self._saturation.end_level(level.workload)
@@ -250,12 +244,9 @@ class LaunchRun:
         self._first_error = self._first_error or record.error
         self._tell("request", levels.progress_text(record, *self._level_counts))
 
-    def _observe(self, source: Any, name: str, value: Any) -> None:
-        self._writer.add_observation(Observation(at_s=self._elapsed_s(), source=source, name=name, value=value))
-
-    def _sampled(self, at_s: Second, name: str, value: Any) -> None:
-        seen = Observation(at_s=at_s - self._zero_s, source="telemetry", name=name, value=value)
-        self._writer.add_observation(seen)
+    def _observe(self, source: Any, name: str, value: Any, now_s: Second | None = None) -> None:
+        at_s = self._elapsed_s() if now_s is None else now_s - self._zero_s
+        self._writer.add_observation(Observation(at_s=at_s, source=source, name=name, value=value))
 
     def _save(self, **changes: Any) -> None:
         self.record = self._writer.write_manifest(structs.replace(self.record, **changes))

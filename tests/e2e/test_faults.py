@@ -4,7 +4,6 @@ import http.server
 import json
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +24,13 @@ model: nowhere/model
 engine: sglang
 server: {startup_timeout_s: 60, stop_grace_s: 0.5, stall_timeout_s: 2}
 workloads:
-  - {name: chat, dataset: random, prompt_word_count: 20, concurrency: [2], request_count: 6, max_output_tokens: 16, timeout_s: 30}
+  - name: chat
+    dataset: random
+    prompt_word_count: 20
+    concurrency: [2]
+    timeout_s: 30
+    request_count: 6
+    max_output_tokens: 16
 rehearsal:
   base_step_s: 0.002
   prefill_s: 0.001
@@ -70,7 +75,9 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
     done = bed.run(str(path), "--rehearse")
     assert done.returncode == 1, done.stderr
     for name, (_, cause, _) in CAUSES.items():
-        assert any(line.startswith(f"specbench: failed: {name}: ") and cause in line for line in done.stderr.splitlines()), name
+        assert any(line.startswith(f"specbench: failed: {name}: ") and cause in line for line in done.stderr.splitlines()), (
+            name
+        )
     assert "Traceback" not in done.stderr
     return bed.stored()
 
@@ -152,7 +159,7 @@ def test_a_server_that_never_stops_is_killed(stored: StoredRun) -> None:
 class Stranger(http.server.BaseHTTPRequestHandler):
     """Answers 200 whatever is asked, as a test bed does."""
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         body = b'{"data": [{"id": "mine"}]}'
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
@@ -197,7 +204,7 @@ def test_a_stranger_on_the_port(bed: Bed) -> None:
 
 
 @pytest.fixture
-def stepping(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, float]]:
+def stepping(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """The wall clock of the load client, ahead by what the test says."""
     from specbench.clock import wall_s
     from specbench.execution.transport import fast
@@ -232,7 +239,7 @@ def test_a_clock_that_is_set_during_the_load(bed: Bed, stepping: dict[str, float
     assert [one.variant for one in judge_run(stored).findings if one.code == "clock_stepped"] == ["stepped"]
 
 
-MANY: Final = ("request_count: 6, max_output_tokens: 16", "request_count: 400, max_output_tokens: 512")
+MANY: Final = ("request_count: 6\n    max_output_tokens: 16", "request_count: 400\n    max_output_tokens: 512")
 
 
 def test_a_full_disk_stops_the_run_in_good_order(bed: Bed) -> None:

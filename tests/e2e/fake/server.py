@@ -74,7 +74,7 @@ class Server:
             say("RuntimeError: lost under load")
             sys.exit(3)
         if self.request_count == int((self.chosen.at_request or ["0"])[0]):
-            Path(self.chosen.at_request[1]).write_text(self.chosen.at_request[2])
+            Path(self.chosen.at_request[1]).write_text(self.chosen.at_request[2])  # noqa: ASYNC240
         if self.chosen.leak and self.request_count == 4:
             self.json(writer, {"error": {"message": f"no access with {secrets()}"}}, b"500 Internal Server Error")
             return
@@ -97,7 +97,9 @@ class Server:
 
 
 def secrets() -> str:
-    return " ".join([*sys.argv, *(value for name, value in os.environ.items() if name.startswith(("HF_", "MINE", "SHELL_")))])
+    return " ".join(
+        [*sys.argv, *(value for name, value in os.environ.items() if name.startswith(("HF_", "MINE", "SHELL_")))]
+    )
 
 
 def load(chosen: argparse.Namespace) -> None:

@@ -112,7 +112,9 @@ def test_the_text_s_commands_are_those_of_the_json(small: str, capsys: pytest.Ca
 
 
 def test_a_pasted_command_sets_its_environment(small: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = commands(planned(capsys, small))[0].replace("/no/such/python -m sglang.launch_server", "printenv LABEL TOKEN #")
+    command = commands(planned(capsys, small))[0].replace(
+        "/no/such/python -m sglang.launch_server", "printenv LABEL TOKEN #"
+    )
     shell = {**os.environ, "TOKEN": "from the shell"}
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=30, env=shell)
     assert done.stdout == "a b\nfrom the shell\n"
@@ -121,7 +123,9 @@ def test_a_pasted_command_sets_its_environment(small: str, capsys: pytest.Captur
 @pytest.mark.parametrize("words", [(), ("--json",), ("--rehearse",), ("--rehearse", "--json")])
 def test_a_plan_shows_no_secret(small: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
     text = SMALL.replace("args: [", "args: [--api-key, pl4nted-too, '--proxy=http://u:pl4nted-pw@h', ")
-    Path("small.yaml").write_text(text.replace("  - name: theirs\n    engine: external\n    url: http://localhost:1234\n", ""))
+    Path("small.yaml").write_text(
+        text.replace("  - name: theirs\n    engine: external\n    url: http://localhost:1234\n", "")
+    )
     shown = planned(capsys, small, *words)
     assert "pl4nted" not in shown
     assert "(hidden)" in shown

@@ -54,9 +54,24 @@ def suite(**hardware: Any) -> Suite:
 def test_facts_and_their_reasons(show: Show) -> None:
     show({}, {"lacks": ["vbios"]})
     first, second = gpu_facts([0, 1])
-    assert (first["index"], first["name"], first["memory_bytes"], first["vbios"]) == (0, "NVIDIA H200", 140 * GIB, "96.00.A5.00.01")
-    assert (first["power_w"], first["power_limit_w"], first["temperature_c"], first["busy_ratio"]) == (512.345, 700.0, 61, 0.87)
-    assert (first["sm_clock_mhz"], first["memory_clock_mhz"], first["compute_mode"], first["mig"]) == (1980, 3201, "default", False)
+    assert (first["index"], first["name"], first["memory_bytes"], first["vbios"]) == (
+        0,
+        "NVIDIA H200",
+        140 * GIB,
+        "96.00.A5.00.01",
+    )
+    assert (first["power_w"], first["power_limit_w"], first["temperature_c"], first["busy_ratio"]) == (
+        512.345,
+        700.0,
+        61,
+        0.87,
+    )
+    assert (first["sm_clock_mhz"], first["memory_clock_mhz"], first["compute_mode"], first["mig"]) == (
+        1980,
+        3201,
+        "default",
+        False,
+    )
     assert first["sm_clock_application_mhz"] is None
     assert first["reasons"]["sm_clock_application_mhz"] == "NVML: Not Supported"
     assert "can't tell" in first["reasons"]["numa_node"]
@@ -137,7 +152,9 @@ def test_a_launch_waits_until_the_memory_is_back(show: Show) -> None:
         with pytest.raises(LaunchError) as caught:
             await wait_released([0], limit_s=0.05)
         assert caught.value.kind == "gpu_in_use"
-        assert "GPU 0: 70.0 of 140.0 GiB are held by a process that can't be seen from here; nothing was" in caught.value.cause
+        assert (
+            "GPU 0: 70.0 of 140.0 GiB are held by a process that can't be seen from here; nothing was" in caught.value.cause
+        )
         waiting = asyncio.create_task(wait_released([0]))
         await asyncio.sleep(0)
         assert not waiting.done()
@@ -167,7 +184,12 @@ def test_the_sampling_process(show: Show, tmp_path: Path, monkeypatch: pytest.Mo
 
     async def scene() -> None:
         got = asyncio.Event()
-        telemetry = Telemetry([0], lambda at_s, name, value: (seen.append((name, value)), got.set())[1])
+
+        def take(name: str, value: Any, at_s: float) -> None:
+            seen.append((name, value))
+            got.set()
+
+        telemetry = Telemetry([0], take)
         await telemetry.start()
         await asyncio.wait_for(got.wait(), 60)
         process = telemetry._process
