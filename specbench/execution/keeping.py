@@ -42,7 +42,6 @@ class Keeper:
 
     def open(self) -> None:
         """Puts space aside. Raises StoreError when there is none."""
-        self.log_path.touch(mode=0o600)
         try:
             with self._reserve.open("wb") as file:
                 os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
@@ -53,6 +52,11 @@ class Keeper:
                 self.trouble = StoreError(f"{self.folder}: {error.strerror}: {self._need()}")
                 raise self.trouble from None
             # else a file system that can't do this: nothing is put aside
+
+    def new_log(self) -> Path:
+        """The server's log, empty, for its owner alone."""
+        self.log_path.touch(mode=0o600)
+        return self.log_path
 
     def add_request(self, record: RequestRecord) -> None:
         """Appends."""

@@ -125,7 +125,7 @@ class LaunchRun:
         await wait_released(slot.gpu_ids)
         self._save(environment=await read_launch(self._bench, self._variant, slot))
         control = self._controlled(base_url)
-        log_path = self._writer.log_path
+        log_path = self._writer.new_log()
         self._server = await start(command, log_path, host, slot.port)
         tail = self._follow(log_path, 0)
         limit_s = self._variant.server.startup_timeout_s

@@ -40,7 +40,7 @@ def test_nothing_secret_gets_through(writer: TrialWriter) -> None:
     kept.write_manifest(record())
     kept.add_request(request(output_text=f"it is {PLANTED}", error=f"no access with Bearer {PLANTED}"))
     kept.add_observation(Observation(at_s=1.0, source="log", name="warning", value={"text": PLANTED, "n": [1, PLANTED]}))
-    kept.log_path.write_text(f"one\n{PLANTED}\r\nlast {PLANTED}")
+    kept.new_log().write_text(f"one\n{PLANTED}\r\nlast {PLANTED}")
     kept.log_path.with_name("server.log.1").write_text(PLANTED)
     kept.close()
     writer.close()
