@@ -131,4 +131,7 @@ def _template_digest(folder: Path) -> str | None:
 
 def _suite_digest(bench: Bench) -> str:
     """Of the file as it lies there."""
-    return hashlib.sha256(Path(bench.suite.path).read_bytes()).hexdigest()
+    path = Path(bench.suite.path)
+    if not path.is_file():
+        raise UnreadableError(f"{path} is no file that could be read again")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
