@@ -9,7 +9,7 @@ from specbench.execution.stall import Stall
 End = Literal["ended", "died", "hung"]
 
 
-async def guarded(work: Coroutine[Any, Any, None], exited: "asyncio.Task[int] | None", stall: Stall) -> End:
+async def guarded(work: Coroutine[Any, Any, None], exited: "asyncio.Task[Any] | None", stall: Stall) -> End:
     """How it ended; unless the server died, what the load itself raised is raised. Whatever comes, the load is over then."""
     load, stalled = asyncio.create_task(work), asyncio.create_task(stall.come())
     dying = {exited} if exited is not None else set()
