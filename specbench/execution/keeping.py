@@ -110,7 +110,10 @@ class Keeper:
     def _explained(self, error: StoreError) -> StoreError:
         cause = error.__context__
         self.is_full = "disk full" in str(error) or (isinstance(cause, OSError) and cause.errno in FULL)
-        return StoreError(f"{error}: {self._need()}; what was written is kept" if self.is_full else str(error))
+        seen = str(error).removesuffix("; is the disk full?")
+        return StoreError(
+            f"{seen}, the disk is full: {self._need()}; what was written is kept" if self.is_full else str(error)
+        )
 
     def _need(self) -> str:
         """How much a launch takes, as far as can be told from this one."""

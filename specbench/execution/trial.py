@@ -84,7 +84,7 @@ class LaunchRun:
             uncancel()
             self._fail(Failure(kind="interrupted", cause="stopped in the middle by the user or the system"))
         except StoreError as error:
-            self._fail(Failure(kind="disk_full" if self._writer.is_full else "not_stored", cause=str(error)))
+            self._fail(Failure(kind="not_stored", cause=str(error)))
         finally:
             await self._end_undisturbed()
         self._save(ended_s=self._elapsed_s(), complete=not self.interrupted and self._writer.trouble is None)
@@ -253,6 +253,8 @@ class LaunchRun:
 
     def _fail(self, failure: Failure) -> None:
         self._writer.is_ending = True
+        if self._writer.is_full and failure.kind != "interrupted":  # of which a server dies, too
+            failure = structs.replace(failure, kind="disk_full", cause=str(self._writer.trouble))
         self._save(failure=failure)
         self._tell("failure", failure.cause)
 

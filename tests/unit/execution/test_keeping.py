@@ -85,7 +85,7 @@ def test_a_full_disk(writer: TrialWriter, monkeypatch: pytest.MonkeyPatch) -> No
     kept.add_request(request())
     with monkeypatch.context() as patched:
         patched.setattr(LineFile, "append", full_disk)
-        with pytest.raises(StoreError, match=r"for 1 of 4 requests and needs about \d+\.\d\d MiB more"):
+        with pytest.raises(StoreError, match=r"the disk is full: .* for 1 of 4 requests and needs about \d+\.\d\d MiB more"):
             kept.add_request(request(1))
     assert kept.is_full
     assert not (writer.folder / RESERVE_FILE).exists(), "its space is for the last manifest"
