@@ -1,12 +1,15 @@
 """A secret planted in the environment, the arguments, a URL and the log is found nowhere: not in the results, not on the
 terminal. Only the key's owner gets it: the server."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.e2e.bed import SUITE, Bed
+from tests.e2e.bed import ROOT, SUITE, Bed
 
 PLANTED: Final = "pl4nted"
 SERVER: Final = """\
@@ -38,6 +41,16 @@ def test_a_planted_secret_is_found_nowhere(bed: Bed) -> None:
     done = bed.run(str(path), env=SHELL)
     assert done.returncode == 1, done.stderr
     assert PLANTED not in (done.stdout + done.stderr).lower()
+    page = subprocess.run(
+        [sys.executable, "-m", "specbench.cli.main", "report", bed.stored().folder],
+        env={**os.environ, **SHELL, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert PLANTED not in (page.stdout + page.stderr).lower()
+    assert (Path(bed.stored().folder) / "report.html").is_file()
     assert found_in(bed.folder / "results") == []
     plain, dies, late = bed.stored().trials
     assert dies.record.failure is not None
