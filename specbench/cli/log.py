@@ -6,6 +6,7 @@ Exit codes: 0 whatever the log says, 2 when there is no such file or no engine's
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -38,13 +39,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """The exit code. Raises SpecbenchError when the log can't be read."""
     from specbench.analysis.log_report import study_blocks
-    from specbench.cli.log_source import blocks
+    from specbench.cli.log_source import Interrupt, blocks
     from specbench.render import log_report
     from specbench.suite.secrets import secrets_of
 
-    live = Live() if args.follow and not args.json else None
+    interrupt, follow = Interrupt(), args.follow
+    if follow:
+        signal.signal(signal.SIGINT, interrupt)
+    live = Live() if follow and not args.json else None
     with _open(args.file) as source:
-        found = study_blocks(blocks(source, args.follow), args.engine, args.engine_version, live, ahead=not args.follow)
+        texts = blocks(source, follow, interrupt)
+        found = study_blocks(texts, args.engine, args.engine_version, live, ahead=not follow)
     if found is None:
         raise SpecbenchError(f"{args.file}: no line of SGLang, vLLM or llama.cpp in it; --engine names the engine")
     text = log_report.as_json(found) if args.json else log_report.render(found, PIPED_COLUMNS)

@@ -15,23 +15,43 @@ BUFFERS: Final = 7
 POLL_S: Final = 0.5
 
 
-def blocks(source: BinaryIO, follow: bool) -> Iterator[tuple[memoryview, int]]:
+class Interrupt:
+    """Ctrl-C while a log is followed: ends the wait for more, and never what is being counted."""
+
+    def __init__(self) -> None:
+        self.waiting = self.asked = False
+
+    def __call__(self, *_: object) -> None:
+        """The signal's handler."""
+        self.asked = True
+        if self.waiting:
+            raise KeyboardInterrupt
+
+
+def blocks(source: BinaryIO, follow: bool, interrupt: Interrupt | None = None) -> Iterator[tuple[memoryview, int]]:
     """Whole lines and their size; when following, a line without its end is waited for, and what
     is empty says that nothing is new. Ctrl-C ends the log."""
+    interrupt = interrupt or Interrupt()
     buffers = [bytearray(BLOCK_BYTES + SLACK_BYTES) for _ in range(BUFFERS)]
     place, have, wanted = 0, 0, FIRST_BYTES
     ended = False
     while not ended:
         buffer = buffers[place]
+        interrupt.waiting = True
         try:
+            if interrupt.asked:
+                raise KeyboardInterrupt
             size = _fill(source, buffer, have, wanted, follow)
             ended = size == have and not follow
             if size == have and follow:
                 time.sleep(POLL_S)
-                yield memoryview(buffer), 0
-                continue
         except KeyboardInterrupt:
             size, ended = have, True
+        finally:
+            interrupt.waiting = False
+        if size == have and not ended:
+            yield memoryview(buffer), 0
+            continue
         cut = size if ended else buffer.rfind(b"\n", have, size) + 1
         if not cut and size >= LONGEST_LINE_BYTES:
             cut = size

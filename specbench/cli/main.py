@@ -20,7 +20,7 @@ VERBS: Final = {
     "check": "look for faults before anything starts: drafter, flags, load",
     "report": "print the tables of a stored run again and write its page with plots, from disk alone",
     "log": "read a server's log: acceptance, speed, start-up, cause of death, and what is wrong",
-    "import": "read results of sglang.bench_serving or vllm bench serve, and judge them in the same words",
+    "import": "read results of sglang.bench_serving or vllm bench serve, and judge them",
     "schema": "print the JSON Schema of suite files, for editors",
     "selftest": "measure this machine's load client: its lateness, its cost, its limit",
 }
