@@ -22,7 +22,7 @@ VERBS: Final = {
     "compare": "compare two results: did anything change, is it within the margin",
     "calibrate": "launch one server again and again: how small a change can be seen here",
     "log": "read a server's log: acceptance, speed, start-up, cause of death, and what is wrong",
-    "import": "read results of sglang.bench_serving or vllm bench serve, and judge them in the same words",
+    "import": "read results of sglang.bench_serving or vllm bench serve, judge them in the same words",
     "schema": "print the JSON Schema of suite files, for editors",
     "selftest": "measure this machine's load client: its lateness, its cost, its limit",
 }
