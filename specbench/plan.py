@@ -79,8 +79,8 @@ def make_plan(suite: Suite) -> Plan:
     return Plan(suite=suite, trials=tuple(trials), estimate_s=seconds)
 
 
-def rehearse(suite: Suite, full: bool) -> tuple[Suite, str]:
-    """The suite as a rehearsal runs it, and a sentence that says how its load was shrunk."""
+def rehearse(suite: Suite, full: bool, launches: int = 1) -> tuple[Suite, str]:
+    """The suite as a rehearsal runs it, and a sentence that says how its load was shrunk. `launches` unless `full`."""
     suite = replace(suite, expected=replace(suite.expected, startup_s=REHEARSED_STARTUP_S))
     if full:
         return suite, f"the whole load, {REHEARSED_SERVERS} servers side by side"
@@ -93,12 +93,13 @@ def rehearse(suite: Suite, full: bool) -> tuple[Suite, str]:
         )
         for workload in suite.workloads
     )
+    launches_text = "1 launch" if launches == 1 else f"{launches} launches"
     sentence = (
-        f"{REHEARSED_SERVERS} servers side by side and a shrunk load: 1 launch a variant, {REHEARSED_REQUESTS} requests a "
-        f"level (never fewer than streams), at most {REHEARSED_TOKENS} output tokens, warm-up of "
+        f"{REHEARSED_SERVERS} servers side by side and a shrunk load: {launches_text} a variant, {REHEARSED_REQUESTS} "
+        f"requests a level (never fewer than streams), at most {REHEARSED_TOKENS} output tokens, warm-up of "
         f"{REHEARSED_WARMUP.request_count} request with {REHEARSED_WARMUP.max_output_tokens} tokens"
     )
-    return replace(suite, workloads=workloads, warmup=REHEARSED_WARMUP, launches=1), sentence
+    return replace(suite, workloads=workloads, warmup=REHEARSED_WARMUP, launches=launches), sentence
 
 
 def planned_slot(suite: Suite, variant: Variant) -> Slot:

@@ -50,6 +50,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     """1 / TPOT p50."""
     speedup_ratio: Ratio | None = None
     """`output_tps` over the baseline's; None also when arms are not comparable."""
+    speedup_low_ratio: Ratio | None = None
+    """Of its interval at 99 % over pairs of launches; None with fewer than three pairs."""
+    speedup_high_ratio: Ratio | None = None
     accept_length: float | None = None
     """Pooled: 1 + Σ correct drafts / Σ verify steps. None without speculation or without a count."""
     accept_source: Literal["requests", "log", "none"] = "none"

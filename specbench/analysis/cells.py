@@ -10,6 +10,7 @@ from specbench.dialects import DecodeSample
 from specbench.errors import StoreError
 from specbench.records import Failure, LevelRecord, Observation, RequestRecord
 from specbench.store import StoredRun, StoredTrial
+from specbench.streams import OpenRun
 from specbench.suite import Slo, Speculation, Suite, Variant, Workload
 from specbench.units import PerSecond
 
@@ -23,6 +24,8 @@ Key = tuple[str, int]
 class Load(Struct, frozen=True, kw_only=True):
     """What one launch saw of one level. Warm-up is left out."""
 
+    block_index: int = 0
+    """Of its launch: what pairs it with a launch of another variant."""
     requests: tuple[RequestRecord, ...]
     """Measured requests, failed ones included."""
     samples: tuple[DecodeSample, ...] = ()
@@ -90,7 +93,7 @@ class Arm(Struct, frozen=True, kw_only=True):
         return speculation is not None and speculation.synthetic_length is not None
 
 
-def suite_of(stored: StoredRun) -> Suite:
+def suite_of(stored: StoredRun | OpenRun) -> Suite:
     """The resolved suite inside a run. Raises StoreError."""
     try:
         suite = msgspec.convert(stored.run.suite, Suite)
@@ -125,7 +128,7 @@ def arm_of(variant: Variant, trials: Sequence[StoredTrial], levels: Mapping[Key,
         cut_off=tuple(text for trial in trials for key in levels if (text := shortfall(key, trial))),
         proposed_tokens=proposed,
         longest_accept_tokens=longest,
-        admission_limit=min(filter(None, (_admission_limit(one.record.resolved) for one in trials)), default=None),
+        admission_limit=min(filter(None, (admission_limit(one.record.resolved) for one in trials)), default=None),
         resolved=resolved,
     )
 
@@ -150,7 +153,7 @@ def _draft_depth(speculation: Speculation | None, resolved: dict[str, Any]) -> t
     return proposed, min(proposed, steps) + 1
 
 
-def _admission_limit(resolved: dict[str, Any]) -> int | None:
+def admission_limit(resolved: dict[str, Any]) -> int | None:
     """The argument, or what the scheduler made of it on every data-parallel rank; whichever is lower."""
     per_rank = _whole(resolved, "effective_max_running_requests_per_rank")
     ranks = _whole(resolved, "data_parallel") or 1
@@ -181,7 +184,8 @@ def _loads(key: Key, trial: StoredTrial) -> Iterable[Load]:
     if requests and shortfall(key, trial) is None:
         window = levels[0].started_s, levels[-1].ended_s
         counters = counters_of(key, trial.observations)
-        yield Load(requests=requests, samples=decode_samples(trial.observations, window), counters=counters)
+        samples = decode_samples(trial.observations, window)
+        yield Load(block_index=trial.record.trial.block_index, requests=requests, samples=samples, counters=counters)
 
 
 def shortfall(key: Key, trial: StoredTrial) -> str | None:

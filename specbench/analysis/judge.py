@@ -7,7 +7,7 @@ from specbench.analysis.cells import Arm, Key, arms_of, pooled, suite_of
 from specbench.analysis.metrics import accept_length
 from specbench.analysis.profile import profile_of
 from specbench.analysis.sentences import sentence
-from specbench.analysis.summaries import figure, speedup, summarise
+from specbench.analysis.summaries import figure, speedup, speedup_interval, summarise
 from specbench.store import StoredRun
 from specbench.suite import Suite
 
@@ -64,7 +64,8 @@ def cell_codes(arm: Arm, baseline: Arm, key: Key) -> set[str]:
     elif parity.obstacle(arm, baseline, key) is not None:
         found = {"not_comparable"} | ({"concurrency_capped"} if parity.admitted(arm, key) is not None else set())
     else:
-        found = {verdicts.speed_verdict(speedup(cell, baseline.cells[key]))}
+        other = baseline.cells[key]
+        found = {verdicts.speed_verdict(speedup(cell, other), speedup_interval(cell, other))}
     graphs = verdicts.graph_verdict(figure(cell, "graph_ratio"), arm.variant.cuda_graph)
     return found | ({graphs} if graphs else set()) | drafting_codes(arm)
 
@@ -130,8 +131,8 @@ def _pooled_summary(arm: Arm, baseline: Arm, concurrency: int) -> Summary:
     whole = all(one.cells[key].served for one in (arm, baseline) for key in keys)
     ratio = speedup(cell, other) if whole and "not_comparable" not in codes else None
     if ratio is not None:
-        codes -= {"healthy", "slower_than_baseline", "unknown"}
-        codes |= set() if arm is baseline else {verdicts.speed_verdict(ratio)}
+        codes -= {"healthy", "slower_than_baseline", "not_significant", "unknown"}
+        codes |= set() if arm is baseline else {verdicts.speed_verdict(ratio, speedup_interval(cell, other))}
     return summarise(arm, cell, verdicts.foremost(codes), ratio, other)
 
 

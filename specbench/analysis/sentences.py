@@ -87,8 +87,10 @@ OPENINGS: Final[dict[str, Callable[[Sequence[Summary]], str]]] = {
 
 
 def _by_speed(rows: Sequence[Summary]) -> str:
-    gains = [row for row in rows if _ratio(row) >= 1 + EVEN_MARGIN_RATIO]
-    losses = [row for row in rows if _ratio(row) <= 1 - EVEN_MARGIN_RATIO]
+    gains = [row for row in rows if _ratio(row) >= 1 + EVEN_MARGIN_RATIO and not _in_doubt(row)]
+    losses = [row for row in rows if _ratio(row) <= 1 - EVEN_MARGIN_RATIO and not _in_doubt(row)]
+    if not gains and not losses and any(map(_in_doubt, rows)):
+        return f"can't be told from the baseline by these launches: {_range(rows)}{_with_length(rows)}"
     if gains and losses:
         return _mixed(rows, gains, losses)
     if len(gains) == len(rows):
@@ -99,6 +101,12 @@ def _by_speed(rows: Sequence[Summary]) -> str:
         return f"about even with the baseline: {_range(rows)}{_with_length(rows)}"
     word = f"gains in {len(gains)}" if gains else f"loses in {len(losses)}"
     return f"{word} of {len(rows)} levels and is about even in the others: {_range(rows)}{_with_length(rows)}"
+
+
+def _in_doubt(row: Summary) -> bool:
+    """Whether the interval over launches holds 1."""
+    low, high = row.speedup_low_ratio, row.speedup_high_ratio
+    return low is not None and high is not None and low <= 1 <= high
 
 
 def _mixed(rows: Sequence[Summary], gains: Sequence[Summary], losses: Sequence[Summary]) -> str:

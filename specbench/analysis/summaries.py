@@ -1,12 +1,21 @@
 """A cell to its row of figures, beside the baseline's."""
 
+import math
 from collections.abc import Callable
+from typing import Final
 
-from specbench.analysis import Quantiles, Summary
+from msgspec.structs import replace
+
+from specbench.analysis import Quantiles, Summary, stats
 from specbench.analysis.breakeven import break_even_length, efficiency_ratio
 from specbench.analysis.cells import Arm, Cell
 from specbench.analysis.metrics import METRICS, accept_source, quantile, step_times_s, tpot_source, tpots_s, ttfts_s
 from specbench.units import PerSecond, Ratio, Second
+
+PAIRS_LIMIT_COUNT: Final = 3
+"""Fewer launches than this have no interval worth printing."""
+ALPHA_RATIO: Final = 0.01
+"""Of one row's interval; rows are not corrected for each other, which is `compare`'s task."""
 
 
 def figure(cell: Cell, name: str) -> float | None:
@@ -22,6 +31,7 @@ def summarise(arm: Arm, cell: Cell, verdict: str, speedup_ratio: Ratio | None, b
     length = figure(cell, "accept_length")
     output_tps = figure(cell, "output_tps")
     comparable = speedup_ratio is not None
+    interval = speedup_interval(cell, baseline) if comparable and cell is not baseline and not arm.is_synthetic else None
     return Summary(
         variant=arm.variant.name,
         workload=cell.workload,
@@ -34,6 +44,8 @@ def summarise(arm: Arm, cell: Cell, verdict: str, speedup_ratio: Ratio | None, b
         goodput_rps=figure(cell, "goodput_rps"),
         per_user_tps=figure(cell, "per_user_tps"),
         speedup_ratio=None if arm.is_synthetic else speedup_ratio,
+        speedup_low_ratio=interval[0] if interval else None,
+        speedup_high_ratio=interval[1] if interval else None,
         accept_length=length,
         accept_source=accept_source(cell),
         accept_rate_ratio=figure(cell, "accept_rate_ratio"),
@@ -54,6 +66,22 @@ def speedup(cell: Cell, baseline: Cell) -> Ratio | None:
     """Ratio of `speed_tps`; whether it may be drawn is `parity`'s question."""
     ours, theirs = speed_tps(cell), speed_tps(baseline)
     return ours / theirs if ours is not None and theirs else None
+
+
+def speedup_interval(cell: Cell, baseline: Cell) -> tuple[Ratio, Ratio] | None:
+    """At 99 %, by the t of the log ratios of launches of the same block. None with fewer than three such pairs."""
+    ours, theirs = ({block: speed_tps(one) for block, one in by_block(each).items()} for each in (cell, baseline))
+    logs = [math.log(mine / other) for block, mine in ours.items() if mine and (other := theirs.get(block))]
+    if len(logs) < PAIRS_LIMIT_COUNT:
+        return None
+    low, high = stats.interval(stats.paired(logs), ALPHA_RATIO)
+    return math.exp(low), math.exp(high)
+
+
+def by_block(cell: Cell) -> dict[int, Cell]:
+    """A cell a block of launches."""
+    blocks = dict.fromkeys(load.block_index for load in cell.loads)
+    return {block: replace(cell, loads=tuple(load for load in cell.loads if load.block_index == block)) for block in blocks}
 
 
 def speed_tps(cell: Cell) -> PerSecond | None:

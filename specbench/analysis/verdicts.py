@@ -59,10 +59,15 @@ def is_dead(accept_lengths: Sequence[float]) -> bool:
     return bool(accept_lengths) and max(accept_lengths) <= DEAD_ACCEPT_LENGTH
 
 
-def speed_verdict(speedup_ratio: Ratio | None) -> str:
-    """By speed alone. Acceptance never enters: the drafter that is accepted more is often the slower one."""
+def speed_verdict(speedup_ratio: Ratio | None, interval: tuple[Ratio, Ratio] | None = None) -> str:
+    """By speed alone. Acceptance never enters: the drafter that is accepted more is often the slower one.
+
+    `interval` over launches: one that holds 1 shows no difference. Without it single launches are taken as they are.
+    """
     if speedup_ratio is None:
         return "unknown"
+    if interval is not None and interval[0] <= 1 <= interval[1]:
+        return "not_significant"
     return "slower_than_baseline" if speedup_ratio < 1 else "healthy"
 
 

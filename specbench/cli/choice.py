@@ -1,4 +1,4 @@
-"""Which launches and which ports a run may use."""
+"""Which launches, how many of them, and which ports a run may use."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from specbench.errors import SpecbenchError
 from specbench.plan import Plan, launch_estimate_s
+from specbench.suite import Suite
 
 
 def chosen(plan: Plan, names: Sequence[str]) -> Plan:
@@ -33,3 +34,15 @@ def port_range(text: str) -> range:
     if not first.isdigit() or not (last or first).isdigit() or not 0 < int(first) <= int(last or first) < 65536:
         raise argparse.ArgumentTypeError(f"'{text}' is no range of ports; write FROM-TO, such as 20000-29999")
     return range(int(first), int(last or first) + 1)
+
+
+def launch_count(text: str) -> int:
+    """A whole number from 1."""
+    if not text.isdigit() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of launches; write a whole number such as 5")
+    return int(text)
+
+
+def with_launches(suite: Suite, launches: int | None) -> Suite:
+    """The suite with so many launches a variant; its own number when None."""
+    return suite if launches is None else replace(suite, launches=launches)

@@ -19,8 +19,10 @@ VERBS: Final = {
     "plan": "print what `run` would do: every command, its environment, the order, the duration",
     "check": "look for faults before anything starts: drafter, flags, load",
     "report": "print the tables of a stored run again and write its page with plots, from disk alone",
+    "compare": "compare two results: did anything change, is it within the margin",
+    "calibrate": "launch one server again and again: how small a change can be seen here",
     "log": "read a server's log: acceptance, speed, start-up, cause of death, and what is wrong",
-    "import": "read results of sglang.bench_serving or vllm bench serve, and judge them",
+    "import": "read results of sglang.bench_serving or vllm bench serve, judge them in the same words",
     "schema": "print the JSON Schema of suite files, for editors",
     "selftest": "measure this machine's load client: its lateness, its cost, its limit",
 }
@@ -32,9 +34,11 @@ examples:
   specbench plan suites/kimi.yaml             what 8 GPUs would be asked to do; needs none of them
   specbench run suites/kimi.yaml --rehearse   the same suite against a simulated server
   specbench report results/<run>              the tables again
+  specbench compare results/<old> results/<new>   is it worse than before
 
 exit codes:
   0 all went well   1 a variant failed   2 wrong usage, or something lacking   130 interrupted
+  compare: 0 pass   1 fail   2 not comparable   3 inconclusive
 """
 
 EXIT_USAGE: Final = 2

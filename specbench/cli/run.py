@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specbench.cli.choice import chosen, port_range
+from specbench.cli.choice import chosen, launch_count, port_range, with_launches
 
 if TYPE_CHECKING:
     from specbench.suite import Suite
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", default="results", help="where the run's folder is made (default: results)")
     parser.add_argument("--rehearse", action="store_true", help="simulated server, shrunk load; needs no GPU and no model")
     parser.add_argument("--full", action="store_true", help="with --rehearse: keep the whole load")
+    parser.add_argument("--launches", metavar="N", type=launch_count, help="launches a variant, instead of the suite's")
     parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
     parser.add_argument("--no-check", action="store_true", help="launch variants in spite of the faults that `check` finds")
     parser.add_argument("--variant", metavar="NAME", nargs="+", default=[], help="only these variants")
@@ -47,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
     suite = with_methods(read_suite(args.suite))
     refused = None if args.no_check else checked(suite, args.rehearse, args.variant)
     suite_text = Path(suite.path).read_text(encoding="utf-8")
-    suite, rehearsal = rehearse(suite, args.full) if args.rehearse else (suite, None)
+    suite, rehearsal = rehearse(suite, args.full, args.launches or 1) if args.rehearse else (suite, None)
+    suite = with_launches(suite, args.launches)
     plan = chosen(make_plan(suite), args.variant)
     with progress(sys.stderr, args.quiet, plan, rehearsal) as on_event:
         outcome = run_plan(plan, suite_text, Path(args.out), on_event, rehearsal, args.ports or PORTS, refused)

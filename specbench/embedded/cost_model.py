@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from specbench.embedded.simulated_text import WORDS, sentences
 from specbench.suite.rehearsal import Acceptance, Rehearsal
@@ -20,6 +21,16 @@ OLD_EAGLE: Final = ("EAGLE", "NEXTN")
 ONE_PASS: Final = ("DFLASH",)
 """Drafts a whole block in one pass."""
 LOOKUP: Final = "NGRAM"
+LAUNCH_TIMES: Final = (
+    "base_step_s",
+    "target_launch_s",
+    "draft_step_s",
+    "draft_launch_s",
+    "lookup_s",
+    "prefill_s",
+    "prefill_token_s",
+)
+"""What a launch effect stretches: all but the start-up."""
 
 
 class Drafting(Struct, frozen=True, kw_only=True):
@@ -62,6 +73,12 @@ class Drafting(Struct, frozen=True, kw_only=True):
         if self.algorithm == LOOKUP:
             return 0
         return 1 if self.algorithm in ONE_PASS else self.steps
+
+
+def launched(rehearsal: Rehearsal, dice: random.Random) -> Rehearsal:
+    """One launch's costs: all times stretched by one factor. `dice` unseeded: no two launches are alike."""
+    factor = math.exp(dice.gauss(0.0, rehearsal.launch_sd_ratio)) if rehearsal.launch_sd_ratio else 1.0
+    return structs.replace(rehearsal, **{name: factor * getattr(rehearsal, name) for name in LAUNCH_TIMES})
 
 
 class CostModel:

@@ -5,6 +5,7 @@ drafters by path, and the seed. `--fault NAME` (`specbench.suite.faults`) makes 
 """
 
 import os
+import random
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -13,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from specbench.embedded.arguments import ServerArguments, parse
-from specbench.embedded.cost_model import LOOKUP, CostModel, Drafting, drafter_kind
+from specbench.embedded.cost_model import LOOKUP, CostModel, Drafting, drafter_kind, launched
 from specbench.embedded.faults import Faults, without_faults
 from specbench.embedded.interface import EngineFacts
 from specbench.embedded.simulated_backend import SimulatedBackend
@@ -82,7 +83,7 @@ def _synthetic_length(word: str) -> float | None:
 
 def backend_of(arguments: ServerArguments, simulation: Simulation, faults: Faults = NO_FAULTS) -> SimulatedBackend:
     """The engine that this command line asks for."""
-    costs, drafting = simulation.rehearsal, drafting_of(arguments, simulation)
+    costs, drafting = launched(simulation.rehearsal, random.Random()), drafting_of(arguments, simulation)
     return SimulatedBackend(
         facts_of(arguments, costs, drafting),
         CostModel(costs, drafting),

@@ -14,7 +14,7 @@ REPORT_SCHEMA_VERSION = 1
 
 def render(judgement: Judgement) -> str:
     """Indented by two, ends with a line break. Never NaN or Infinity."""
-    return json.dumps(_strict(document(judgement)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(strict(document(judgement)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def document(judgement: Judgement) -> dict[str, Any]:
@@ -43,12 +43,12 @@ def _side_by_side(name: str, found: Quantiles | None) -> dict[str, Any]:
     return {f"{name}_p50_s": found.p50_s, f"{name}_p99_s": found.p99_s, f"{name}_count": found.count}
 
 
-def _strict(value: Any) -> Any:
+def strict(value: Any) -> Any:
     """Not-a-number becomes null, control characters go."""
     if isinstance(value, dict):
-        return {clean(str(key)): _strict(one) for key, one in value.items()}
+        return {clean(str(key)): strict(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_strict(one) for one in value]
+        return [strict(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return clean(value) if isinstance(value, str) else value

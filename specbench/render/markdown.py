@@ -24,7 +24,7 @@ def _blocks(judgement: Judgement) -> Iterable[str]:
         yield f"## {escape(table.title)}"
         yield from _drawn(table)
     lines = tables.legend(column for table in shown for column in table.columns)
-    yield "\n".join(f"- {escape(line)}" for line in lines)
+    yield "\n".join(f"- {escape(line)}" for line in (*lines, *tables.interval_legend(judgement)))
     yield f"## {tables.stamped('Variant by variant', judgement)}"
     yield "\n".join(f"- **{escape(variant)}**: {escape(sentence)}" for variant, sentence in prose.sentences(judgement))
     if parts := prose.acceptance(judgement):

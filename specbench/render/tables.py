@@ -46,7 +46,7 @@ OUTPUT: Final = Column(heading="tok/s", short=("", "tok/s"), of=lambda row: word
 STEADY: Final = Column(heading="steady-state tok/s", short=("steady", "tok/s"), of=lambda row: words.rate(row.steady_tps))
 GOODPUT: Final = Column(heading="goodput (req/s)", short=("goodput", "req/s"), of=lambda row: words.length(row.goodput_rps))
 PER_USER: Final = Column(heading="tok/s per user", short=("tok/s", "/user"), of=lambda row: words.rate(row.per_user_tps))
-SPEEDUP: Final = Column(heading="speed-up (×)", short=("speed-", "up ×"), of=lambda row: words.times(row.speedup_ratio))
+SPEEDUP: Final = Column(heading="speed-up (×)", short=("speed-", "up ×"), of=words.speedup)
 LENGTH: Final = Column(heading="AL (tokens/step)", short=("", "AL"), of=words.accept_length)
 BREAK_EVEN: Final = Column(heading="break-even AL", short=("even", "AL"), of=lambda row: words.length(row.break_even_length))
 ACCEPT_RATE: Final = Column(heading="accept rate % (K)", short=("accept", "% (K)"), of=words.accept_rate)
@@ -146,6 +146,12 @@ LEGEND: Final = (
     (VARIANT, "~: estimated; –: not measured, or not comparable"),
 )
 """What the headings mean, by the column that needs the line."""
+
+
+def interval_legend(judgement: Judgement) -> tuple[str, ...]:
+    """A line only where some speed-up has an interval."""
+    told = any(row.speedup_low_ratio is not None for row in judgement.summaries)
+    return ("speed-up × in brackets: 99 % interval over pairs of launches; one that holds 1 shows no difference",) * told
 
 
 def legend(columns: Iterable[Column]) -> tuple[str, ...]:

@@ -31,6 +31,13 @@ def times(ratio: float | None) -> str:
     return NOTHING if ratio is None else f"{ratio:.2f}"
 
 
+def speedup(row: Summary) -> str:
+    """`1.16`, or with three launches or more `1.16 (1.10–1.22)`."""
+    if row.speedup_ratio is None or row.speedup_low_ratio is None or row.speedup_high_ratio is None:
+        return times(row.speedup_ratio)
+    return f"{times(row.speedup_ratio)} ({times(row.speedup_low_ratio)}–{times(row.speedup_high_ratio)})"
+
+
 def length(value: float | None) -> str:
     """Tokens a step."""
     return NOTHING if value is None else f"{value:.2f}"
@@ -83,6 +90,7 @@ SHORT_VERDICTS: Final = {
     "mixed_graph_regimes": "mixed graphs",
     "concurrency_capped": "capped",
     "speculation_inactive": "not speculating",
+    "not_significant": "no difference",
 }
 
 

@@ -99,6 +99,9 @@ class Rehearsal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     branch_ratio: Annotated[Share, Meta(description="Share of the misses that each further branch of a tree catches")] = 0.2
 
     eos_ratio: Annotated[Share, Meta(description="Chance that an answer ends at a token, unless EOS is ignored")] = 0.0
+    launch_sd_ratio: Annotated[
+        float, Meta(ge=0, le=0.5, description="Standard deviation of the log of all times from launch to launch")
+    ] = 0.0
     load_s: Annotated[float, _s("the start-up: weights, KV cache, graphs, drafter")] = 0.2
     capacity_tokens: Annotated[int, Meta(ge=1, description="Slots of the KV cache")] = 1_000_000
     context_length: Annotated[int, Meta(ge=1, description="Longest prompt and answer together, where no flag says so")] = (

@@ -1,0 +1,159 @@
+"""A stored run read in passing: however many requests a launch holds, a block of them is in memory at a time.
+
+`store.read_run` keeps every chunk's time, which a million requests turn into many gigabytes. Here a request is decoded
+only as far as a comparison needs it.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from specbench import store
+from specbench.errors import StoreError
+from specbench.records import Observation, RunRecord, TrialRecord
+from specbench.units import Second
+
+TELEMETRY = b'"telemetry"'
+BLOCK_BYTES = 256 * 1024
+"""Small enough to stay in the processor's cache while it is worked on."""
+SHARED_BYTES = 256 * 1024 * 1024
+"""From here on several processes read faster than they take to start."""
+
+Extra = TypeVar("Extra")
+Result = TypeVar("Result")
+
+
+class LeanRequest(Struct, gc=False, kw_only=True):
+    """What of a `RequestRecord` a comparison needs; the same names; the answer's text stays undecoded.
+
+    In the order in which they are stored, for that is decoded fastest.
+    """
+
+    prompt_id: str
+    workload: str
+    concurrency: int
+    warmup: bool = False
+    turn_index: int = 0
+    due_s: Second
+    done_s: Second
+    stepped: bool = False
+    chunk_s: tuple[Second, ...] = ()
+    chunk_tokens: tuple[int, ...] = ()
+    output_tokens: int | None = None
+    verify_count: int | None = None
+    correct_tokens: int | None = None
+    proposed_tokens: int | None = None
+    accept_histogram: tuple[int, ...] = ()
+    error: str | None = None
+
+
+class OpenLaunch(Struct, frozen=True, kw_only=True):
+    """One launch whose lines are still on the disk."""
+
+    folder: str
+    record: TrialRecord
+
+    def requests(self) -> Iterator[list[LeanRequest]]:
+        """Blocks of lines, from the first; a cut-off last line is left out. Raises StoreError."""
+        return stream_lines(Path(self.folder) / store.REQUESTS_FILE)
+
+    def observations(self) -> tuple[Observation, ...]:
+        """All of them, in memory. Raises StoreError."""
+        return store.read_lines(Path(self.folder) / store.OBSERVATIONS_FILE, Observation)[0]
+
+    def telemetry(self) -> tuple[Observation, ...]:
+        """Observations of the GPUs only; the others are passed over undecoded. Raises StoreError."""
+        path = Path(self.folder) / store.OBSERVATIONS_FILE
+        if not path.is_file():
+            return ()
+        with path.open("rb") as file:
+            lines = [line for line in file if TELEMETRY in line and line.endswith(b"\n")]
+        try:
+            found = [msgspec.json.decode(line, type=Observation) for line in lines]
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise StoreError(f"{path}: a line of telemetry can't be read: {error}") from None
+        return tuple(one for one in found if one.source == "telemetry")
+
+    @property
+    def size_bytes(self) -> int:
+        """Of its requests' file; 0 when there is none."""
+        path = Path(self.folder) / store.REQUESTS_FILE
+        return path.stat().st_size if path.is_file() else 0
+
+
+class OpenRun(Struct, frozen=True, kw_only=True):
+    """A run with its launches that were begun, in the plan's order."""
+
+    folder: str
+    run: RunRecord
+    launches: tuple[OpenLaunch, ...]
+
+    def of(self, variant: str) -> tuple[OpenLaunch, ...]:
+        """One variant's launches."""
+        return tuple(one for one in self.launches if one.record.trial.variant == variant)
+
+
+def open_result(folder: Path | str) -> OpenRun:
+    """Reads `run.json` and the manifests. Raises StoreError in one sentence."""
+    folder = Path(folder)
+    if not (folder / store.RUN_FILE).is_file():
+        raise StoreError(
+            f"{folder}: no result of specbench: it has no {store.RUN_FILE}; give a folder such as results/<suite>-<utc>"
+        )
+    run = store.read_manifest(folder / store.RUN_FILE, RunRecord)
+    places = [store.inside(folder, trial.folder) for trial in run.trials]
+    begun = tuple(_launch(place) for place in places if (place / store.MANIFEST_FILE).is_file())
+    return OpenRun(folder=str(folder), run=run, launches=begun)
+
+
+def _launch(place: Path) -> OpenLaunch:
+    return OpenLaunch(folder=str(place), record=store.read_manifest(place / store.MANIFEST_FILE, TrialRecord))
+
+
+def each_launch(
+    launches: Sequence[OpenLaunch], extras: Sequence[Extra], work: Callable[[OpenLaunch, Extra], Result]
+) -> list[Result]:
+    """`work` of every launch with its extra, in order. Big ones are dealt to processes, so all must be picklable."""
+    processes_count = min(len(launches), len(os.sched_getaffinity(0)))
+    if processes_count < 2 or sum(one.size_bytes for one in launches) < SHARED_BYTES:
+        return list(map(work, launches, extras))
+    with ProcessPoolExecutor(processes_count, mp_context=get_context("spawn")) as pool:
+        return list(pool.map(work, launches, extras))
+
+
+def stream_lines(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[list[LeanRequest]]:
+    """Requests, a block at a time. Raises StoreError with file:line."""
+    decoder = msgspec.json.Decoder(LeanRequest)
+    line_number = 1
+    try:
+        with path.open("rb") as file:
+            while block := file.read(block_bytes) + file.readline():
+                if not block.endswith(b"\n"):
+                    block = block[: block.rfind(b"\n") + 1]  # cut off, at the end of the file
+                if block:
+                    yield _decoded(decoder, block, path, line_number)
+                    line_number += block.count(b"\n")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"{path}: can't be read: {error.strerror}") from None
+
+
+def _decoded(decoder: Any, block: bytes, path: Path, line_number: int) -> list[LeanRequest]:
+    """Line by line only where something is wrong, for the line's number."""
+    try:
+        requests: list[LeanRequest] = decoder.decode_lines(block)
+    except (msgspec.DecodeError, RecursionError) as fault:
+        for number, line in enumerate(block[:-1].split(b"\n"), line_number):
+            try:
+                decoder.decode(line)
+            except (msgspec.DecodeError, RecursionError) as error:
+                raise StoreError(f"{path}:{number}: can't be read as a RequestRecord: {error}") from None
+        raise StoreError(f"{path}: can't be read as RequestRecords: {fault}") from None
+    return requests
