@@ -32,7 +32,7 @@ async def wait_ready(
     noticed_s = begun_s
     while True:
         now_s = clock.now_s()
-        if server.exit_code is not None:
+        if server.exited.done():
             raise death("died_while_loading", server, tail, engine, log_path)
         if now_s - begun_s > limit_s:
             raise too_slow(tail, log_path, limit_s)
@@ -55,6 +55,9 @@ def phase_name(tail: LogTail) -> str:
 def death(kind: str, server: Server, tail: LogTail, engine: Engine, log_path: Path) -> LaunchError:
     """The cause as the engine reads it from the log."""
     tail.drain()
+    if server.watcher_died:
+        cause = "the server's watcher was killed from outside, and the server was ended with it"
+        return LaunchError("watcher_died", cause, log_tail(log_path))
     cause = engine.death_cause(last_lines(log_path), server.exit_code)
     return LaunchError(kind, cause, log_tail(log_path))
 

@@ -119,6 +119,7 @@ class LaunchRun:
         self._control = Control(base_url, self._engine.endpoints)
         log_path = self._writer.log_path
         self._server = await start(command, log_path, host, slot.port)
+        self._save(process=self._server.process)
         tail = self._follow(log_path, 0)
         limit_s = self._variant.server.startup_timeout_s
         await wait_ready(

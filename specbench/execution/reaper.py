@@ -1,0 +1,89 @@
+"""Ends what a server left behind when its watcher could not: found by the launch id in its environment, never by name.
+
+A launch id names the specbench that made it, by pid, start and namespace of pids. So any later run on this machine can
+tell a server whose specbench is dead from one of a run that goes on, and from a stranger's.
+"""
+
+import asyncio
+import os
+import secrets
+import signal
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from typing import Final
+
+from specbench import clock, processes
+from specbench.processes import MARK, Identity
+from specbench.units import Second
+
+POLL_S: Final = 0.05
+KILL_WAIT_S: Final = 10.0
+WATCHER_S: Final = 14.0
+"""How long a dead run's watchers get to end their servers before it is done here."""
+
+
+def new_launch_id() -> str:
+    """`<namespace>.<pid>.<start>.<random>` of this process."""
+    me = processes.identity_of(os.getpid())
+    return f"{_namespace()}.{os.getpid()}.{me.born if me else ''}.{secrets.token_hex(4)}"
+
+
+def _namespace() -> str:
+    return "".join(letter for letter in processes.boot().partition("/")[2] if letter.isdigit())
+
+
+def environment_of(launch_id: str, base: Mapping[str, str]) -> dict[str, str]:
+    """`base` with the mark, and the word that keeps setproctitle (SGLang, vLLM) from writing over it."""
+    return {**base, MARK: launch_id, "SPT_NOENV": "1"}
+
+
+def is_orphaned(launch_id: str) -> bool:
+    """Whether the specbench that made it is surely dead. False where that can't be known: another container's, say."""
+    namespace, _, rest = launch_id.partition(".")
+    pid, _, rest = rest.partition(".")
+    born = rest.rpartition(".")[0]
+    if namespace != _namespace() or not pid.isdigit() or not born:
+        return False
+    return not processes.same(Identity(int(pid), born))
+
+
+def alive(wanted: Callable[[str], bool], remembered: Collection[Identity] = ()) -> set[Identity]:
+    """Processes whose launch id is wanted, the remembered ones, and all below them; only what runs, never ourselves."""
+    rows = processes.table()
+    roots = {identity for identity, mark in processes.marked() if wanted(mark)}
+    roots |= {one for one in remembered if one.pid in rows and rows[one.pid].identity == one}
+    below = processes.descendants(rows, {one.pid for one in roots})
+    found = roots | {rows[pid].identity for pid in below}
+    return {one for one in found if one.pid != os.getpid() and one.pid in rows and rows[one.pid].runs}
+
+
+def kill(found: Collection[Identity]) -> None:
+    """SIGKILL to each that is still the process that was found."""
+    for one in found:
+        if processes.same(one):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(one.pid, signal.SIGKILL)
+
+
+async def end(wanted: Callable[[str], bool], remembered: Collection[Identity] = (), patience_s: Second = 0.0) -> set[int]:
+    """Waits `patience_s` for them to go by themselves, kills what is left, and returns the pids that survive even that."""
+    patient_until_s = clock.now_s() + patience_s
+    while (left := alive(wanted, remembered)) and clock.now_s() < patient_until_s:
+        await asyncio.sleep(POLL_S)
+    give_up_s = clock.now_s() + KILL_WAIT_S
+    while left and clock.now_s() < give_up_s:
+        kill(left)
+        await asyncio.sleep(POLL_S)
+        left = alive(wanted, remembered)
+    return {one.pid for one in left}
+
+
+async def end_leftovers() -> tuple[str, ...]:
+    """Ends servers on this machine whose specbench was killed, and says so, a sentence each; empty when there are none."""
+    found = sorted(alive(is_orphaned))
+    if not found:
+        return ()
+    names = [f"{one.pid} ({processes.command_line(one.pid)})" for one in found]
+    left = await end(is_orphaned, found, WATCHER_S)
+    sentence = f"ended what a killed run had left running: {', '.join(names)}"
+    return (sentence, f"processes {sorted(left)} of it could not be ended") if left else (sentence,)
