@@ -160,6 +160,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     """Whether faults were looked for before the start; false after `--no-check`, None in older runs."""
     trials: tuple[Trial, ...]
     started_utc: str
+    resumed_utc: tuple[str, ...] = ()
+    """When `--resume` went on with it."""
     ended_utc: str | None = None
     simulated: bool = False
     rehearsal: str | None = None

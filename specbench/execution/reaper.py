@@ -68,7 +68,7 @@ def kill(found: Collection[Identity]) -> None:
 async def end(wanted: Callable[[str], bool], remembered: Collection[Identity] = (), patience_s: Second = 0.0) -> set[int]:
     """Waits `patience_s` for them to go by themselves, kills what is left, and returns the pids that survive even that."""
     patient_until_s = clock.now_s() + patience_s
-    while (left := alive(wanted, remembered)) and clock.now_s() < patient_until_s:
+    while (left := alive(wanted, remembered)) and clock.now_s() < patient_until_s:  # noqa: ASYNC110 (others end them)
         await asyncio.sleep(POLL_S)
     give_up_s = clock.now_s() + KILL_WAIT_S
     while left and clock.now_s() < give_up_s:

@@ -102,7 +102,9 @@ class Server:
         if self._trouble is not None:
             raise LaunchError("could_not_start", f"{command.argv[0]} can't be run: {os.strerror(self._trouble)}")
         if self._identity is None:
-            raise LaunchError("could_not_start", f"the watcher of {command.argv[0]} did not come up; what it said is in the log")
+            raise LaunchError(
+                "could_not_start", f"the watcher of {command.argv[0]} did not come up; what it said is in the log"
+            )
 
     def look_around(self) -> None:
         """Remembers the descendants that are there now."""

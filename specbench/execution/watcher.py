@@ -85,9 +85,8 @@ class Watcher:
     def _turn(self, limit_s: Second | None) -> None:
         """Waits for a word, a signal or the limit, and takes what came."""
         ready = select.select(self._sources, [], [], limit_s)[0]
-        if self._wake in ready:
-            if signal.SIGTERM in os.read(self._wake, 1 << 10):
-                self._ask(ORPHAN_GRACE_S)
+        if self._wake in ready and signal.SIGTERM in os.read(self._wake, 1 << 10):
+            self._ask(ORPHAN_GRACE_S)
         if LIFE_LINE in ready:
             self._hear()
         self._reap()
