@@ -31,22 +31,21 @@ def nobody(gpu_ids: Sequence[int]) -> Sequence[GpuHolder]:
     return ()
 
 
-async def wait_released(gpu_ids: Sequence[int], holders: GpuHolders, limit_s: Second = RELEASE_LIMIT_S) -> tuple[str, ...]:
-    """Returns when nobody holds much of the GPUs' memory, or a sentence for each process that still does at the limit."""
+async def wait_released(
+    gpu_ids: Sequence[int], holders: GpuHolders, tell: Callable[[str], None], limit_s: Second = RELEASE_LIMIT_S
+) -> None:
+    """Returns when nobody holds much of the GPUs' memory, or at the limit, having told who still does."""
     give_up_s = clock.now_s() + limit_s
     while gpu_ids and (found := _noticeable(gpu_ids, holders)):
         if clock.now_s() > give_up_s:
-            return tuple(_holder_sentence(one) for one in found)
+            for one in found:
+                tell(f"{one.memory_bytes / 2**30:.1f} GiB of GPU memory are held by {process_words(one.pid)}")
+            return
         await asyncio.sleep(POLL_S)
-    return ()
 
 
 def _noticeable(gpu_ids: Sequence[int], holders: GpuHolders) -> list[GpuHolder]:
     return [one for one in holders(gpu_ids) if one.memory_bytes >= NOTICEABLE_BYTES]
-
-
-def _holder_sentence(one: GpuHolder) -> str:
-    return f"{one.memory_bytes / 2**30:.1f} GiB of GPU memory are held by {process_words(one.pid)}"
 
 
 def process_words(pid: int) -> str:

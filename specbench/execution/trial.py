@@ -27,6 +27,7 @@ from specbench.execution.levels import (
 from specbench.execution.load import Level, Load, Target
 from specbench.execution.observe import LogTail, log_tail, size_bytes
 from specbench.execution.readiness import death, wait_ready
+from specbench.execution.release import wait_released
 from specbench.execution.saturation import Saturation
 from specbench.execution.server import Server, reached_at, start, uncancel
 from specbench.execution.shards import Shards
@@ -112,6 +113,7 @@ class LaunchRun:
 
     async def _launch(self) -> None:
         slot = lease(self._bench.suite, self._variant, self._bench.ports, self._bench.leased_ports)
+        await wait_released(slot.gpu_ids, self._bench.gpu_holders, lambda text: self._tell("note", text))
         command = self._bench.command(self._variant, slot)
         host = self._variant.server.host
         base_url = f"http://{reached_at(host)}:{slot.port}"
@@ -214,7 +216,7 @@ class LaunchRun:
         ended, failed, _ = self._level_counts
         cause = shortfall_sentence(level, ended, failed, self._first_error)
         if cause is not None:
-            raise LaunchError("no_answers", cause, self._log_tail())
+            raise LaunchError("no_answers", cause, log_tail(self._writer.log_path))
 
     def _add_level(self, level: Level, started_s: Second, flushed: bool | None, processes: int) -> None:
         goodput_rps = self._saturation.end_level(level.workload)
@@ -264,9 +266,6 @@ class LaunchRun:
 
     def _exit_code(self) -> int | None:
         return self._server.exit_code if self._server else None
-
-    def _log_tail(self) -> tuple[str, ...]:
-        return log_tail(self._writer.log_path)
 
     # -- the end -------------------------------------------------------------------------------------------
 

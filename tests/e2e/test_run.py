@@ -115,7 +115,9 @@ def test_an_interrupt_keeps_what_was_recorded(bed: Bed, number: signal.Signals) 
     wait_for_lines(bed, "plain.launch0", 8)
     process.send_signal(number)
     done = finish(process)
-    assert done.returncode == 130, done.stderr
+    assert done.returncode == 128 + number, done.stderr
+    assert "Results by workload and streams" in done.stdout or "plain" in done.stdout
+    assert f"go on with: specbench run --resume {bed.stored().folder}" in done.stderr
     stored = bed.stored()
     trial = only(stored.trials)
     assert not stored.run.complete
