@@ -156,9 +156,11 @@ def boot() -> str:
 
 @functools.cache
 def host() -> str:
-    """The machine's name, and its id where it has one: names are given twice."""
+    """The machine's name, and a digest of its id where it has one: names are given twice."""
+    import hashlib
+
     name, number = platform.node(), _text(Path("/etc/machine-id"))
-    return f"{name} ({number[:8]})" if number else name
+    return f"{name} ({hashlib.sha256(number.encode()).hexdigest()[:8]})" if number else name
 
 
 def _text(path: Path) -> str:

@@ -142,7 +142,7 @@ class TrialRecord(Struct, frozen=True, kw_only=True):
     environment: dict[str, Any] = field(default_factory=dict)
     failure: Failure | None = None
     request_count: int | None = None
-    """Lines of `requests.jsonl`, known when the launch is complete: fewer were lost since, and that is told."""
+    """Lines of `requests.jsonl` by then; where there are fewer, some were lost since, and that is told."""
     observation_count: int | None = None
     """Lines of `observations.jsonl`, likewise."""
     complete: bool = False

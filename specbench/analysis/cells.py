@@ -181,7 +181,8 @@ def _loads(key: Key, trial: StoredTrial) -> Iterable[Load]:
     if requests and shortfall(key, trial) is None:
         window = levels[0].started_s, levels[-1].ended_s
         counters = counters_of(key, trial.observations)
-        yield Load(requests=requests, samples=decode_samples(trial.observations, window), counters=counters)
+        samples = decode_samples(trial.observations, window) if trial.observations_whole else ()  # a part would mislead
+        yield Load(requests=requests, samples=samples, counters=counters)
 
 
 def shortfall(key: Key, trial: StoredTrial) -> str | None:

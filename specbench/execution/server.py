@@ -43,6 +43,8 @@ class Server:
         self._left: list[int] | None = None
         """What the watcher could not end; None until it has told."""
         self._trouble: int | None = None
+        self._silent = False
+        """The watcher says no more."""
         self._started = asyncio.Event()
         self._ended = asyncio.Event()
         self._listening = asyncio.create_task(self._listen())
@@ -51,7 +53,7 @@ class Server:
     @property
     def watcher_died(self) -> bool:
         """It was ended from outside, and the server with it."""
-        return self._listening.done() and self._left is None and self._trouble is None
+        return self._silent and self.exit_code is None and self._left is None and self._trouble is None
 
     @property
     def process(self) -> ServerProcess | None:
@@ -72,6 +74,7 @@ class Server:
         assert self._watcher.stdout is not None
         while line := await self._watcher.stdout.readline():
             self._take(json.loads(line))
+        self._silent = True
         self._started.set()
         self._ended.set()
         await self._watcher.wait()

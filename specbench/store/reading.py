@@ -25,7 +25,9 @@ class StoredTrial(Struct, frozen=True, kw_only=True):
     dropped_count: int = 0
     """Last lines that were cut off and are left out, 0 to 2."""
     missing_count: int = 0
-    """Lines that the manifest of a complete launch counts and its files lack."""
+    """Lines that the manifest counts and the files lack."""
+    observations_whole: bool = True
+    """False when some of them are among the missing."""
 
 
 class StoredRun(Struct, frozen=True, kw_only=True):
@@ -72,29 +74,28 @@ def read_trial(folder: Path, trial: Trial) -> StoredTrial:
         raise StoreError(f"{folder / MANIFEST_FILE}: holds another trial than {RUN_FILE} says: {record.trial.folder}")
     requests, requests_dropped = read_lines(folder / REQUESTS_FILE, RequestRecord)
     observations, observations_dropped = read_lines(folder / OBSERVATIONS_FILE, Observation)
-    lost = (
-        _missing_count(folder / REQUESTS_FILE, len(requests), record.request_count),
-        _missing_count(folder / OBSERVATIONS_FILE, len(observations), record.observation_count),
-    )
+    lost_requests = _missing_count(folder / REQUESTS_FILE, len(requests), record.request_count, record.complete)
+    lost = _missing_count(folder / OBSERVATIONS_FILE, len(observations), record.observation_count, record.complete)
     return StoredTrial(
         folder=str(folder),
         record=record,
-        missing_count=sum(lost),
+        missing_count=lost_requests + lost,
+        observations_whole=lost == 0,
         requests=requests,
         observations=observations,
         dropped_count=requests_dropped + observations_dropped,
     )
 
 
-def _missing_count(path: Path, found_count: int, counted_count: int | None) -> int:
-    """0 where nobody counted. Raises StoreError for more lines than were written: another launch's are among them."""
+def _missing_count(path: Path, found_count: int, counted_count: int | None, complete: bool) -> int:
+    """0 where nobody counted. Raises StoreError for more lines than a complete launch wrote: they can't all be its own."""
     if counted_count is None:
         return 0
-    if found_count > counted_count:
+    if complete and found_count > counted_count:
         raise StoreError(
             f"{path}: holds {found_count} lines where its {MANIFEST_FILE} counts {counted_count}: not all are of this launch"
         )
-    return counted_count - found_count
+    return max(0, counted_count - found_count)
 
 
 def read_manifest(path: Path, kind: type[Record]) -> Record:

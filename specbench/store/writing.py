@@ -83,12 +83,12 @@ class TrialWriter:
         self._observations.append(observation)
 
     def write_manifest(self, record: TrialRecord) -> None:
-        """Replaces `manifest.json` as a whole, after the lines it tells of. `complete` brings their counts with it."""
+        """Replaces `manifest.json` as a whole, after the lines it tells of and with their counts."""
         self._requests.sync()
         self._observations.sync()
-        if record.complete:
-            counts = {"request_count": self._requests.line_count, "observation_count": self._observations.line_count}
-            record = structs.replace(record, **counts)
+        record = structs.replace(
+            record, request_count=self._requests.line_count, observation_count=self._observations.line_count
+        )
         replace_file(self.folder / MANIFEST_FILE, pretty(record))
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ def main() -> int:
         folder = home / str(index)
         figures = Killing(folder, chosen.first_seed + index, victim, kind).run()
         found.append(figures)
-        print(figures, flush=True)
+        tell(str(figures))
         if not figures.faults:
             shutil.rmtree(folder)
     sums: collections.Counter[str] = collections.Counter()
@@ -39,8 +39,14 @@ def main() -> int:
         )
         sums["redone"] += one.redone
         sums["trouble"] += bool(one.trouble)
-    print(f"{len(found)} kills: {dict(sums)}; gone after at most {max(one.gone_s for one in found):.1f} s; see {home}")
+    tell(f"{len(found)} kills: {dict(sums)}; gone after at most {max(one.gone_s for one in found):.1f} s; see {home}")
     return 1 if any(one.faults for one in found) else 0
+
+
+def tell(line: str) -> None:
+    """At once: a long series is watched."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -50,17 +50,27 @@ class Bed:
         path.write_text(text + "".join(f"  - {{{variant}}}\n" for variant in variants))
         return path
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, stdin: str | None = None) -> subprocess.Popen[str]:
         """`specbench run …` in the background."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "specbench.cli.main", "run", *words, "--out", str(self.folder / "results")],
+        return self.start_plain(*words, "--out", str(self.folder / "results"), stdin=stdin)
+
+    def start_plain(self, *words: str, stdin: str | None = None) -> subprocess.Popen[str]:
+        """With these words alone."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "specbench.cli.main", "run", *words],
             # An editable install is found after every folder on the path, so the checkout must be on it too.
             env={**os.environ, "PYTHONPATH": os.pathsep.join((str(self.folder / "path"), str(ROOT)))},
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
         )
+        if process.stdin is not None and stdin is not None:
+            process.stdin.write(stdin)
+            process.stdin.close()
+            process.stdin = None
+        return process
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """To its end."""

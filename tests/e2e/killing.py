@@ -23,6 +23,7 @@ from tests.e2e.bed import FAKE, ROOT
 
 Victim = Literal["harness", "server", "watcher", "everything"]
 Kind = Literal["simulated", "daemons", "openvino"]
+MODEL: Final = "specbench:smollm2-135m-f16"
 MARK: Final = "KILLED_BY_TEST"
 GONE_S: Final = 15.0
 LIMIT_S: Final = 240.0
@@ -85,7 +86,7 @@ class Killing:
         self.told = folder / "told"
         folder.mkdir(parents=True, exist_ok=True)
         self.suite = folder / "killed.yaml"
-        model = "specbench:smollm2-135m-f16" if kind == "openvino" else "nowhere/model"
+        model = MODEL if kind == "openvino" else "nowhere/model"
         engine = {"simulated": "sglang", "daemons": "fake", "openvino": "openvino"}[kind]
         args = ", args: [--daemon, --stubborn, --step-s, 0.05]" if kind == "daemons" else ""
         levels = "[1]" if kind == "openvino" else "[1, 2]"

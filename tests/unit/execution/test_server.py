@@ -1,0 +1,219 @@
+"""A server under its watcher: started, ended, left without the one or the other; nobody stays."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specbench import processes
+from specbench.engines import Command
+from specbench.errors import LaunchError
+from specbench.execution import reaper
+from specbench.execution.release import GpuHolder, wait_released
+from specbench.execution.server import COMMAND, Server, start
+
+NEVER = asyncio.Event()
+SLEEP = "import time; time.sleep(600)"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"
+DAEMON = f"import os; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); {STUBBORN}"
+FAMILY = f"""
+import subprocess, sys
+subprocess.Popen([sys.executable, "-c", {STUBBORN!r}])
+subprocess.Popen([sys.executable, "-c", {STUBBORN!r}], start_new_session=True)
+subprocess.run([sys.executable, "-c", {DAEMON!r}])
+subprocess.Popen([sys.executable, "-c", {STUBBORN!r}], env={{}}, start_new_session=True)
+print("all there", flush=True)
+{SLEEP}
+"""
+"""Children of every kind; the last has nothing in its environment."""
+
+
+def python(code: str, **fields: Any) -> Command:
+    return Command(argv=(sys.executable, "-c", code), **fields)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    give_up_s = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < give_up_s, "it never came"
+        await asyncio.sleep(0.02)
+
+
+async def started(tmp_path: Path, command: Command, word: str = "") -> Server:
+    log = tmp_path / "server.log"
+    server = await start(command, log, "127.0.0.1", 0)
+    await until(lambda: word in log.read_text())
+    return server
+
+
+def members(server: Server) -> set[int]:
+    """All below its watcher."""
+    process = server.process
+    assert process is not None
+    return processes.descendants(processes.table(), (process.watcher_pid,))
+
+
+def test_its_end_is_told_as_it_was(tmp_path: Path) -> None:
+    async def work() -> None:
+        for code, expected in (("raise SystemExit(7)", 7), ("import os; os.abort()", -signal.SIGABRT)):
+            server = await started(tmp_path, python(code))
+            await server.exited
+            assert server.exit_code == expected
+            assert not server.watcher_died
+            assert await server.stop(0.0, NEVER) == ()
+
+    run(work())
+
+
+def test_its_output_goes_straight_to_the_log_and_its_environment_is_its_own(tmp_path: Path) -> None:
+    said = "print(os.environ['GIVEN'], 'HOME' in os.environ); print('err', file=sys.stderr); os.write(1, b'\\xff')"
+    code = f"import os, sys; {said}"
+
+    async def work() -> None:
+        server = await started(tmp_path, python(code, env={"GIVEN": "é"}, unset=("HOME",)))
+        await server.exited
+        await server.stop(0.0, NEVER)
+
+    run(work())
+    log = (tmp_path / "server.log").read_bytes()
+    assert b"\xff" in log
+    assert {"é False".encode(), b"err"} <= set(log.replace(b"\xff", b"").splitlines())
+
+
+def test_the_whole_family_ends_with_it(tmp_path: Path) -> None:
+    async def work() -> None:
+        server = await started(tmp_path, python(FAMILY), "all there")
+        pids = members(server)
+        assert len(pids) >= 5
+        assert await server.stop(0.1, NEVER) == ()
+        assert server.exit_code == -signal.SIGTERM
+        assert [pid for pid in pids if (row := processes.row(pid)) and row.runs] == []
+
+    run(work())
+
+
+def test_hurry_cuts_the_grace_short(tmp_path: Path) -> None:
+    async def work() -> None:
+        server = await started(tmp_path, python(f"print('there', flush=True); {STUBBORN}"), "there")
+        hurry = asyncio.Event()
+        stopping = asyncio.create_task(server.stop(500.0, hurry))
+        await asyncio.sleep(0)
+        hurry.set()
+        assert await stopping == ()
+        assert server.exit_code in (-signal.SIGKILL, -signal.SIGTERM)
+
+    run(work())
+
+
+def test_a_killed_watcher_takes_the_server_along_and_the_rest_is_ended_here(tmp_path: Path) -> None:
+    async def work() -> None:
+        server = await started(tmp_path, python(FAMILY), "all there")
+        server.look_around()
+        pids = members(server)
+        process = server.process
+        assert process is not None
+        os.kill(process.watcher_pid, signal.SIGKILL)
+        await asyncio.wait_for(server.exited, 30)
+        assert server.watcher_died
+        assert server.exit_code is None
+        assert await server.stop(5.0, NEVER) == ()
+        assert [pid for pid in pids if (row := processes.row(pid)) and row.runs] == []
+
+    run(work())
+
+
+def test_a_watcher_that_hangs_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specbench.execution.server.KILL_WAIT_S", 0.2)
+    monkeypatch.setattr("specbench.execution.server.MARGIN_S", 0.2)
+
+    async def work() -> None:
+        server = await started(tmp_path, python(SLEEP))
+        process = server.process
+        assert process is not None
+        os.kill(process.watcher_pid, signal.SIGSTOP)
+        assert await server.stop(0.0, NEVER) == ()
+        assert not processes.same(processes.Identity(process.pid, process.born))
+        assert processes.row(process.watcher_pid) is None
+
+    run(work())
+
+
+@pytest.mark.parametrize("argv", [("/nowhere/program",), ("/dev/null",)])
+def test_what_can_not_be_run_is_one_sentence(tmp_path: Path, argv: tuple[str, ...]) -> None:
+    async def work() -> None:
+        with pytest.raises(LaunchError, match=r"can't be run: (No such file|Permission denied)"):
+            await start(Command(argv=argv), tmp_path / "server.log", "127.0.0.1", 0)
+
+    run(work())
+
+
+def test_a_taken_port_names_who_holds_it(tmp_path: Path) -> None:
+    async def work() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = other.getsockname()[1]
+            with pytest.raises(LaunchError, match=rf"port {port} .* in use by process {os.getpid()} \(.*pytest"):
+                await start(python(""), tmp_path / "server.log", "127.0.0.1", port)
+
+    run(work())
+
+
+def test_held_gpu_memory_is_waited_for_then_named() -> None:
+    told: list[str] = []
+    holders = [GpuHolder(pid=os.getpid(), memory_bytes=3 << 30), GpuHolder(pid=1, memory_bytes=1 << 20)]
+    asked = iter([holders, holders, []])
+    asyncio.run(wait_released((0,), lambda _: next(asked), told.append))
+    assert told == []
+    asyncio.run(wait_released((0,), lambda _: holders, told.append, limit_s=0.0))
+    assert [text.partition("(")[0] for text in told] == [f"3.0 GiB of GPU memory are held by process {os.getpid()} "]
+
+
+def test_a_launch_id_is_orphaned_when_its_maker_is_dead() -> None:
+    code = "from specbench.execution.reaper import new_launch_id; print(new_launch_id())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert reaper.is_orphaned(done.stdout.strip())
+    assert not reaper.is_orphaned(reaper.new_launch_id())
+    namespace, _, rest = reaper.new_launch_id().partition(".")
+    assert not reaper.is_orphaned(f"{namespace}1.{rest}"), "another namespace of pids can't be judged"
+    assert not reaper.is_orphaned("anything"), "not of our making"
+
+
+def test_what_a_killed_run_left_is_ended_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaper, "WATCHER_S", 0.1)
+    made = [sys.executable, "-c", "from specbench.execution.reaper import new_launch_id; print(new_launch_id())"]
+    mark = subprocess.run(made, capture_output=True, text=True, check=True).stdout.strip()
+    left = subprocess.Popen([sys.executable, "-c", SLEEP], env={**os.environ, processes.MARK: mark})
+    stranger = subprocess.Popen([sys.executable, "-c", SLEEP], env={**os.environ, processes.MARK: reaper.new_launch_id()})
+    try:
+        (sentence,) = asyncio.run(reaper.end_leftovers())
+        assert f"{left.pid} (" in sentence
+        assert left.wait(10) == -signal.SIGKILL
+        assert stranger.poll() is None
+    finally:
+        for process in (left, stranger):
+            process.kill()
+            process.wait()
+
+
+def test_the_watcher_starts_with_little() -> None:
+    code = (
+        "import runpy, sys\n"
+        "sys.argv = ['watcher']\n"
+        "try:\n"
+        "    runpy.run_module('specbench.execution.watcher', run_name='__main__')\n"
+        "except SystemExit:\n"
+        "    print(*sorted({name.partition('.')[0] for name in sys.modules}))\n"
+    )
+    done = subprocess.run([COMMAND[0], "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) & {"psutil", "msgspec", "asyncio", "subprocess", "httpx", "uvloop"} == set()
