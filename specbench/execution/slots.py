@@ -40,8 +40,20 @@ def port_is_free(host: str, port: int) -> bool:
         return True
 
 
+def check_host(host: str) -> None:
+    """Asked once, not once a port: a name that does not resolve takes seconds each time. Raises LaunchError `no_such_host`."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        with socket.socket(family, kind) as probe:
+            probe.bind(address)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise LaunchError("no_such_host", f"server.host {host} is no address of this machine: {why}") from None
+
+
 def free_port(host: str, ports: range = PORTS, taken: Collection[int] = ()) -> int:
     """A free port of the range, searched from a random start so that two runs rarely meet. Raises LaunchError."""
+    check_host(host)
     start = random.randrange(len(ports))
     for offset in range(len(ports)):
         port = ports[(start + offset) % len(ports)]
