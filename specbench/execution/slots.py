@@ -41,7 +41,7 @@ def port_is_free(host: str, port: int) -> bool:
 
 
 def check_host(host: str) -> None:
-    """Asked once, not once a port: a name that does not resolve takes seconds each time. Raises LaunchError `no_such_host`."""
+    """Asked once, not once a port: a name that does not resolve takes seconds. Raises LaunchError `no_such_host`."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         with socket.socket(family, kind) as probe:

@@ -122,6 +122,8 @@ class Watcher:
                 tell({"ended": os.waitstatus_to_exitcode(status)})
 
     def _end(self) -> int:
+        if not IS_LINUX:
+            self._look()
         if not self._ended:  # a group whose leader was reaped may be somebody else's by now
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._server, signal.SIGTERM)

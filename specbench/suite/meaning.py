@@ -152,7 +152,9 @@ def _check_streams(document: Document, given: Given | None) -> None:
     streams = given.value if given and isinstance(given.value, list) else []
     for place, count in enumerate(streams):
         if given is not None and count in streams[:place]:
-            document.complain((*given.keys, place), f"concurrency {count} is listed twice; list it once, or raise 'launches'")
+            document.complain(
+                (*given.keys, place), f"concurrency {count} is listed twice; list it once, or raise 'launches'"
+            )
 
 
 def _check_dataset(document: Document, index: int, dataset: Given | None, path: Given | None) -> None:

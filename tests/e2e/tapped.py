@@ -26,5 +26,6 @@ def tapped(*given: Any) -> Iterator[OnEvent]:
         yield both
 
 
-shown, live.progress = live.progress, tapped
+shown = live.progress
+setattr(live, "progress", tapped)  # noqa: B010 (a plain assignment is a type error)
 sys.exit(main(sys.argv[2:]))

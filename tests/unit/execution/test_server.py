@@ -1,6 +1,7 @@
 """A server under its watcher: started, ended, left without the one or the other; nobody stays."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -204,6 +205,27 @@ def test_what_a_killed_run_left_is_ended_and_named(monkeypatch: pytest.MonkeyPat
         for process in (left, stranger):
             process.kill()
             process.wait()
+
+
+def test_without_a_subreaper_it_ends_what_it_saw(tmp_path: Path) -> None:
+    child = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {STUBBORN!r}], start_new_session=True)"
+    code = f"{child}; print('there', flush=True); {SLEEP}"
+    watcher = "import sys; import specbench.execution.watcher as w; w.IS_LINUX = False; sys.exit(w.Watcher().run())"
+    order = json.dumps({"argv": [sys.executable, "-c", code], "env": dict(os.environ), "parent": os.getpid()})
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": output}
+        process = subprocess.Popen([sys.executable, "-c", watcher], **pipes)
+    assert process.stdin is not None
+    process.stdin.write(order.encode() + b"\n")
+    process.stdin.flush()
+    asyncio.run(until(lambda: "there" in log.read_text()))
+    pids = processes.descendants(processes.table(), (process.pid,))
+    assert len(pids) == 2
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert json.loads(said.splitlines()[-1]) == {"left": []}
+    assert [pid for pid in pids if (row := processes.row(pid)) and row.runs] == []
 
 
 def test_the_watcher_starts_with_little() -> None:
