@@ -18,6 +18,8 @@ from specbench.units import Second
 
 POLL_S: Final = 0.05
 KILL_WAIT_S: Final = 10.0
+NAMED_COUNT: Final = 3
+WATCHER: Final = "specbench.execution.watcher"
 WATCHER_S: Final = 14.0
 """How long a dead run's watchers get to end their servers before it is done here."""
 
@@ -35,6 +37,12 @@ def _namespace() -> str:
 def environment_of(launch_id: str, base: Mapping[str, str]) -> dict[str, str]:
     """`base` with the mark, and the word that keeps setproctitle (SGLang, vLLM) from writing over it."""
     return {**base, MARK: launch_id, "SPT_NOENV": "1"}
+
+
+def _are_watched(found: Collection[Identity]) -> bool:
+    """Whether one of them has a watcher, which is ending them just now."""
+    parents = {row.parent for one in found if (row := processes.row(one.pid)) is not None}
+    return any(WATCHER in processes.command_line(pid) for pid in parents)
 
 
 def is_orphaned(launch_id: str) -> bool:
@@ -78,12 +86,14 @@ async def end(wanted: Callable[[str], bool], remembered: Collection[Identity] = 
     return {one.pid for one in left}
 
 
-async def end_leftovers() -> tuple[str, ...]:
-    """Ends servers on this machine whose specbench was killed, and says so, a sentence each; empty when there are none."""
+async def end_leftovers(tell: Callable[[str], None]) -> None:
+    """Ends servers on this machine whose specbench was killed, and tells which."""
     found = sorted(alive(is_orphaned))
     if not found:
-        return ()
-    names = [f"{one.pid} ({processes.command_line(one.pid)})" for one in found]
-    left = await end(is_orphaned, found, WATCHER_S)
-    sentence = f"ended what a killed run had left running: {', '.join(names)}"
-    return (sentence, f"processes {sorted(left)} of it could not be ended") if left else (sentence,)
+        return
+    names = [f"{one.pid} ({processes.command_line(one.pid)[:60]})" for one in found[:NAMED_COUNT]]
+    more = f" and {len(found) - NAMED_COUNT} more" if len(found) > NAMED_COUNT else ""
+    tell(f"ending processes that a killed run left here: {', '.join(names)}{more}")
+    left = await end(is_orphaned, found, WATCHER_S if _are_watched(found) else 0.0)
+    if left:
+        tell(f"processes {sorted(left)} of it could not be ended")

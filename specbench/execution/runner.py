@@ -94,8 +94,7 @@ def resume_plan(
 
 def make_ready(bench: Bench) -> None:
     """Ends what killed runs left behind, then raises SpecbenchError with all that is lacking."""
-    for sentence in asyncio.run(end_leftovers()):
-        bench.on_event(Event(kind="note", text=sentence))
+    asyncio.run(end_leftovers(lambda text: bench.on_event(Event(kind="note", text=text))))
     found = asyncio.run(obstacles(bench))
     if found:
         raise SpecbenchError("\n".join(found))

@@ -29,6 +29,8 @@ GONE_S: Final = 15.0
 LIMIT_S: Final = 240.0
 LENGTH_S: Final = {"simulated": 4.5, "daemons": 7.0, "openvino": 40.0}
 """About as long as an undisturbed run takes; kills fall into it evenly."""
+TWICE_RATIO: Final = 0.3
+"""Of the runs whose resuming is killed too."""
 REQUESTS: Final = {"simulated": 9, "daemons": 9, "openvino": 5}
 """Of a whole launch, warm-up included."""
 SUITE: Final = """\
@@ -180,9 +182,12 @@ class Killing:
         before = read_run(folder)
         reported = Counter(self.told.read_text().split()) if self.told.exists() else Counter()
         stored = {Path(one.folder).name: len(one.requests) for one in before.trials}
-        whole = {one.folder: contents(one.folder) for one in before.trials if one.record.complete and not one.record.failure}
-        done = self.start("--resume", str(folder), "--redo-failed")
-        code = done.wait(LIMIT_S)
+        whole = whole_launches(before)
+        if self.victim == "harness" and self.dice.random() < TWICE_RATIO:
+            self.kill(self.start("--resume", str(folder)))
+            left = [*left, *self.wait_gone()]
+            whole |= whole_launches(read_run(folder))
+        code = self.start("--resume", str(folder), "--redo-failed").wait(LIMIT_S)
         after = read_run(folder)
         late = len(self.wait_gone())
         return Figures(
@@ -200,6 +205,11 @@ class Killing:
             different=differing(after, REQUESTS[self.kind]),
             trouble="" if code == 0 else f"resuming ended with {code}: {(self.folder / 'out').read_text()[-500:]}",
         )
+
+
+def whole_launches(run: StoredRun) -> dict[str, dict[str, bytes]]:
+    """Folders that no resuming may touch, and what is in them."""
+    return {one.folder: contents(one.folder) for one in run.trials if one.record.complete and not one.record.failure}
 
 
 def contents(folder: str) -> dict[str, bytes]:
