@@ -12,7 +12,6 @@ from specbench.engines import Command, Engine, Launch
 from specbench.errors import SpecbenchError
 from specbench.execution import selftest
 from specbench.execution.control import Control
-from specbench.execution.release import GpuHolders, nobody
 from specbench.execution.scale import one_process_rps
 from specbench.execution.schedule import schedule_s
 from specbench.execution.slots import PORTS, gpu_obstacles, gpus, port_obstacles
@@ -39,8 +38,6 @@ class Bench:
     """By workload, enough for its widest level."""
     client_limit_rps: PerSecond = field(default_factory=lambda: one_process_rps(selftest.last()))
     """Chunks a second that one client process may be offered on this machine."""
-    gpu_holders: GpuHolders = nobody
-    """Who holds GPU memory, asked before each launch."""
     leased_ports: set[int] = field(default_factory=set)
     """Held by launches that run now; a server binds its ports long after they were found free."""
     _versions: dict[tuple[str, str | None], str | None] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from specbench import clock, processes
+from specbench.execution.slots import process_words
 from specbench.processes import MARK, Identity
 from specbench.units import Second
 
@@ -91,9 +92,9 @@ async def end_leftovers(tell: Callable[[str], None]) -> None:
     found = sorted(alive(is_orphaned))
     if not found:
         return
-    names = [f"{one.pid} ({processes.command_line(one.pid)[:60]})" for one in found[:NAMED_COUNT]]
+    names = ", ".join(process_words(one.pid) for one in found[:NAMED_COUNT])
     more = f" and {len(found) - NAMED_COUNT} more" if len(found) > NAMED_COUNT else ""
-    tell(f"ending processes that a killed run left here: {', '.join(names)}{more}")
+    tell(f"ending what a killed run left here: {names}{more}")
     left = await end(is_orphaned, found, WATCHER_S if _are_watched(found) else 0.0)
     if left:
         tell(f"processes {sorted(left)} of it could not be ended")

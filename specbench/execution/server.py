@@ -16,8 +16,7 @@ from specbench import processes
 from specbench.engines import Command
 from specbench.errors import LaunchError
 from specbench.execution import reaper
-from specbench.execution.release import port_sentence
-from specbench.execution.slots import port_is_free
+from specbench.execution.slots import listeners, port_is_free, process_words
 from specbench.execution.watcher import KILL_WAIT_S
 from specbench.processes import Identity
 from specbench.records import ServerProcess
@@ -150,7 +149,8 @@ class Server:
 async def start(command: Command, log_path: Path, host: str, port: int) -> Server:
     """Starts it with stdout and stderr in `log_path`. Raises LaunchError when the port is taken or it can't be run."""
     if not port_is_free(host, port):
-        raise LaunchError("port_in_use", port_sentence(host, port))
+        holders = " and ".join(map(process_words, listeners(port))) or "another process"
+        raise LaunchError("port_in_use", f"port {port} on {host} is in use by {holders}; nothing was launched")
     with log_path.open("ab") as log:
         watcher = await asyncio.create_subprocess_exec(
             *COMMAND,

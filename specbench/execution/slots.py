@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Collection, Iterator
 
+import psutil
 from msgspec import Struct
 
 from specbench.errors import LaunchError
@@ -40,15 +41,22 @@ def port_is_free(host: str, port: int) -> bool:
         return True
 
 
-def check_host(host: str) -> None:
-    """Asked once, not once a port: a name that does not resolve takes seconds. Raises LaunchError `no_such_host`."""
+def listeners(port: int) -> tuple[int, ...]:
+    """Processes that listen on a TCP port here, as far as the system tells their ids; 0 stands for another user's."""
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        with socket.socket(family, kind) as probe:
-            probe.bind(address)
-    except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise LaunchError("no_such_host", f"server.host {host} is no address of this machine: {why}") from None
+        found = psutil.net_connections("tcp")
+    except (psutil.Error, OSError):
+        return ()
+    pids = {one.pid or 0 for one in found if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port}
+    return tuple(sorted(pids))
+
+
+def process_words(pid: int) -> str:
+    """`process 4711 (nginx)`."""
+    try:
+        return f"process {pid} ({psutil.Process(pid).name()})" if pid else "a process of another user"
+    except psutil.Error:
+        return f"process {pid}"
 
 
 def free_port(host: str, ports: range = PORTS, taken: Collection[int] = ()) -> int:
@@ -75,6 +83,17 @@ def lease(suite: Suite, variant: Variant, ports: range = PORTS, leased: set[int]
     leased.add(nccl_port)
     gpu_ids = tuple(gpu_indices()[: variant.server.tensor_parallel]) if suite.hardware.gpu_count else ()
     return Slot(gpu_ids=gpu_ids, port=port, nccl_port=nccl_port)
+
+
+def check_host(host: str) -> None:
+    """Asked once, not once a port: a name that does not resolve takes seconds. Raises LaunchError `no_such_host`."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        with socket.socket(family, kind) as probe:
+            probe.bind(address)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise LaunchError("no_such_host", f"server.host {host} is no address of this machine: {why}") from None
 
 
 def gpu_indices() -> list[int]:

@@ -27,7 +27,6 @@ from specbench.execution.levels import (
 from specbench.execution.load import Level, Load, Target
 from specbench.execution.observe import LogTail, log_tail, size_bytes
 from specbench.execution.readiness import death, wait_ready
-from specbench.execution.release import wait_released
 from specbench.execution.saturation import Saturation
 from specbench.execution.server import Server, reached_at, start, uncancel
 from specbench.execution.shards import Shards
@@ -113,7 +112,6 @@ class LaunchRun:
 
     async def _launch(self) -> None:
         slot = lease(self._bench.suite, self._variant, self._bench.ports, self._bench.leased_ports)
-        await wait_released(slot.gpu_ids, self._bench.gpu_holders, lambda text: self._tell("note", text))
         command = self._bench.command(self._variant, slot)
         host = self._variant.server.host
         base_url = f"http://{reached_at(host)}:{slot.port}"
