@@ -27,8 +27,10 @@ MODEL: Final = "specbench:smollm2-135m-f16"
 MARK: Final = "KILLED_BY_TEST"
 GONE_S: Final = 15.0
 LIMIT_S: Final = 240.0
-LENGTH_S: Final = {"simulated": 4.5, "daemons": 7.0, "openvino": 40.0}
-"""About as long as an undisturbed run takes; kills fall into it evenly."""
+LENGTH_S: Final = {"simulated": 3.5, "daemons": 6.0, "openvino": 35.0}
+"""About as long as an undisturbed run takes once it has begun; kills fall into it evenly."""
+BEGUN_RATIO: Final = 0.9
+"""Of the kills, those that come after the run's folder was made."""
 TWICE_RATIO: Final = 0.3
 """Of the runs whose resuming is killed too."""
 REQUESTS: Final = {"simulated": 9, "daemons": 9, "openvino": 5}
@@ -132,6 +134,8 @@ class Killing:
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """At a random instant of the run; a server or a watcher at one at which there is any."""
+        if self.dice.random() < BEGUN_RATIO:
+            self.wait_begun(process)
         time.sleep(self.dice.uniform(0.0, LENGTH_S[self.kind]))
         if self.victim == "harness":
             process.kill()
@@ -148,6 +152,11 @@ class Killing:
             if victims:
                 signalled(self.dice.choice(sorted(victims)))
                 return
+            time.sleep(0.02)
+
+    def wait_begun(self, process: subprocess.Popen[bytes]) -> None:
+        """Until there is a `run.json`: on a busy machine that alone takes long."""
+        while process.poll() is None and not list((self.folder / "results").glob("*/run.json")):
             time.sleep(0.02)
 
     def processes(self) -> list[int]:
