@@ -83,13 +83,27 @@ class TrialWriter:
         self._observations.append(observation)
 
     def write_manifest(self, record: TrialRecord) -> None:
-        """Replaces `manifest.json` as a whole, after the lines it tells of and with their counts."""
-        self._requests.sync()
-        self._observations.sync()
+        """Replaces `manifest.json` as a whole, after the lines it tells of and with their counts.
+
+        Raises StoreError when something could not be written; what is not `complete` is written even where lines were lost.
+        """
+        trouble = self._sync_trouble()
+        if trouble is not None and record.complete:
+            raise trouble
         record = structs.replace(
             record, request_count=self._requests.line_count, observation_count=self._observations.line_count
         )
         replace_file(self.folder / MANIFEST_FILE, pretty(record))
+        if trouble is not None:
+            raise trouble
+
+    def _sync_trouble(self) -> StoreError | None:
+        try:
+            self._requests.sync()
+            self._observations.sync()
+        except StoreError as error:
+            return error
+        return None
 
     def close(self) -> None:
         """Closes both line files."""
