@@ -214,7 +214,7 @@ class LaunchRun:
         ended, failed, _ = self._level_counts
         cause = shortfall_sentence(level, ended, failed, self._first_error)
         if cause is not None:
-            raise LaunchError("no_answers", cause, log_tail(self._writer.log_path))
+            raise LaunchError("no_answers", cause, self._log_tail())
 
     def _add_level(self, level: Level, started_s: Second, flushed: bool | None, processes: int) -> None:
         goodput_rps = self._saturation.end_level(level.workload)
@@ -264,6 +264,9 @@ class LaunchRun:
 
     def _exit_code(self) -> int | None:
         return self._server.exit_code if self._server else None
+
+    def _log_tail(self) -> tuple[str, ...]:
+        return log_tail(self._writer.log_path)
 
     # -- the end -------------------------------------------------------------------------------------------
 
