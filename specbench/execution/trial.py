@@ -237,11 +237,8 @@ class LaunchRun:
         ended, failed, planned = self._level_counts
         self._level_counts = (ended + 1, failed + (record.error is not None), planned)
         self._first_error = self._first_error or record.error
-        what = (
-            "warm-up"
-            if record.warmup
-            else f"{record.workload} {f'c={record.concurrency}' if record.concurrency else 'open loop'}"
-        )
+        load = f"c={record.concurrency}" if record.concurrency else "open loop"
+        what = "warm-up" if record.warmup else f"{record.workload} {load}"
         trouble = f", {self._level_counts[1]} failed" if self._level_counts[1] else ""
         self._tell("request", f"{what}: {ended + 1}/{planned}{trouble}")
 
