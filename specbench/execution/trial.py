@@ -26,7 +26,7 @@ from specbench.execution.levels import (
 )
 from specbench.execution.load import Level, Load, Target
 from specbench.execution.observe import LogTail, log_tail, size_bytes
-from specbench.execution.readiness import death, wait_ready
+from specbench.execution.readiness import death, raise_if_died, wait_ready
 from specbench.execution.saturation import Saturation
 from specbench.execution.server import Server, reached_at, start, uncancel
 from specbench.execution.shards import Shards
@@ -105,6 +105,7 @@ class LaunchRun:
         self._save(ready_s=self._elapsed_s(), phases=tuple(self._tail.phases) if self._tail else ())
         self._tell("ready", "ready")
         await self._guard(self._drive_all(self._control))
+        await raise_if_died(self._server, self._tail, self._engine, self._writer.log_path, self._level_counts[1])
 
     @property
     def _process_is_ours(self) -> bool:
