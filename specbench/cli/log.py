@@ -5,6 +5,7 @@ Exit codes: 0 whatever the log says, 2 when there is no such file or no engine's
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -39,13 +40,15 @@ def run(args: argparse.Namespace) -> int:
     from specbench.analysis.log_report import study_blocks
     from specbench.cli.log_source import blocks
     from specbench.render import log_report
+    from specbench.suite.secrets import secrets_of
 
     live = Live() if args.follow and not args.json else None
     with _open(args.file) as source:
         found = study_blocks(blocks(source, args.follow), args.engine, args.engine_version, live, ahead=not args.follow)
     if found is None:
         raise SpecbenchError(f"{args.file}: no line of SGLang, vLLM or llama.cpp in it; --engine names the engine")
-    print(log_report.as_json(found) if args.json else log_report.render(found, PIPED_COLUMNS), end="")
+    text = log_report.as_json(found) if args.json else log_report.render(found, PIPED_COLUMNS)
+    print(secrets_of(None, os.environ).clean(text), end="")
     return 0
 
 

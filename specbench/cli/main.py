@@ -114,7 +114,11 @@ def _verb_parser(verb: str, module: ModuleType) -> argparse.ArgumentParser:
 
 
 def _refuse(text: str) -> int:
-    print("\n".join(f"specbench: {line}" for line in text.splitlines()), file=sys.stderr)
+    from specbench.render.words import clean
+    from specbench.suite.secrets import secrets_of
+
+    shown = secrets_of(None, os.environ).clean(text)
+    print("\n".join(f"specbench: {clean(line)}" for line in shown.splitlines()), file=sys.stderr)
     return EXIT_USAGE
 
 

@@ -1,5 +1,7 @@
 """A plan with each launch's command: what `plan` shows."""
 
+import os
+
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -8,6 +10,7 @@ from specbench.engines import Command, Launch
 from specbench.plan import REHEARSED_SERVERS, Plan, Slot, Trial, launch_estimate_s, make_plan, planned_slot, rehearse
 from specbench.preflight.suites import with_methods
 from specbench.suite import Suite, Variant
+from specbench.suite.secrets import secrets_of
 from specbench.units import Second
 
 SHOWN_PORT = 30000
@@ -47,13 +50,15 @@ class Outlook(Struct, frozen=True, kw_only=True):
 
 
 def look_ahead(suite: Suite, *, rehearsing: bool, full: bool = False) -> Outlook:
-    """Raises SpecbenchError where an engine can't be rehearsed."""
+    """Without secrets. Raises SpecbenchError where an engine can't be rehearsed."""
     suite, sentence = with_methods(suite), None
     if rehearsing:
         suite, sentence = rehearse(suite, full)
     plan = make_plan(suite)
     launches = tuple(_planned(suite, trial, rehearsing) for trial in plan.trials)
-    return Outlook(plan=plan, launches=launches, rehearsal=sentence, servers_count=REHEARSED_SERVERS if rehearsing else 1)
+    servers_count = REHEARSED_SERVERS if rehearsing else 1
+    outlook = Outlook(plan=plan, launches=launches, rehearsal=sentence, servers_count=servers_count)
+    return secrets_of(suite, os.environ).record(outlook)
 
 
 def _planned(suite: Suite, trial: Trial, rehearsing: bool) -> PlannedLaunch:
@@ -63,6 +68,7 @@ def _planned(suite: Suite, trial: Trial, rehearsing: bool) -> PlannedLaunch:
     slot = replace(planned_slot(suite, variant), port=SHOWN_PORT)
     launch = Launch(model=suite.model, drafter=suite.drafter_of(variant), variant=variant, slot=slot, version=version)
     command = engine.rehearsal(launch) if rehearsing else engine.command(launch) if engine.launches else Command(argv=())
+    faults = suite.rehearsal.fault_words(variant.name) if rehearsing else ()
     return PlannedLaunch(
         trial=trial,
         variant=variant,
@@ -70,7 +76,7 @@ def _planned(suite: Suite, trial: Trial, rehearsing: bool) -> PlannedLaunch:
         engine_title=engine.title,
         engine_version=version,
         launches=engine.launches,
-        argv=command.argv,
+        argv=(*command.argv, *faults),
         env=command.env,
         unset=command.unset,
         estimate_s=launch_estimate_s(suite, variant),

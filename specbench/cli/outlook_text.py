@@ -10,6 +10,7 @@ import msgspec
 
 from specbench.cli.outlook import Outlook, PlannedLaunch
 from specbench.suite import Workload
+from specbench.suite.secrets import HIDDEN
 from specbench.units import Second
 
 WIDTH: Final = 100
@@ -156,8 +157,13 @@ def _command(launch: PlannedLaunch) -> Iterator[str]:
 
 def _environment(launch: PlannedLaunch) -> list[str]:
     removed = " ".join(f"-u {shlex.quote(name)}" for name in launch.unset)
-    added = [f"{name}={shlex.quote(value)}" for name, value in launch.env.items()]
+    added = [f"{name}={_value(name, value)}" for name, value in launch.env.items()]
     return [f"env {removed}", *added] if removed else added
+
+
+def _value(name: str, value: str) -> str:
+    """A secret is taken from the shell into which the command is pasted."""
+    return f'"${name}"' if value == HIDDEN else shlex.quote(value)
 
 
 def _gpus(gpu_ids: tuple[int, ...]) -> str:

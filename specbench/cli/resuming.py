@@ -10,12 +10,12 @@ from specbench.cli.choice import chosen
 from specbench.cli.report import run_folder
 from specbench.cli.suites import read_suite
 from specbench.errors import SpecbenchError
-from specbench.execution.environment import HIDDEN
 from specbench.plan import Plan, launch_estimate_s, make_plan, rehearse
 from specbench.preflight.suites import with_methods
 from specbench.records import RunRecord
 from specbench.store import StoredRun, read_run
 from specbench.suite import Suite
+from specbench.suite.secrets import HIDDEN
 
 
 def plan_again(folder: Path, suite_path: str | None) -> tuple[Plan, RunRecord]:

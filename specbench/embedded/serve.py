@@ -12,6 +12,7 @@ import uvicorn
 
 from specbench.embedded.arguments import ServerArguments
 from specbench.embedded.dialect import DialectLog
+from specbench.embedded.faults import Faults
 from specbench.embedded.front import Front
 from specbench.embedded.interface import Backend, EngineFailed
 
@@ -21,15 +22,15 @@ FORCE_SHUTDOWN = "SGL_FORCE_SHUTDOWN"
 DIED = 1
 
 
-def serve(backend: Backend, arguments: ServerArguments) -> int:
-    """Runs until a signal or the engine's death. Returns the exit code."""
+def serve(backend: Backend, arguments: ServerArguments, faults: Faults | None = None) -> int:
+    """Runs until a signal or the engine's death. Returns the exit code. `faults`: how a simulated one misbehaves."""
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(backend, arguments))
+        return runner.run(_serve(backend, arguments, faults or Faults()))
 
 
-async def _serve(backend: Backend, arguments: ServerArguments) -> int:
+async def _serve(backend: Backend, arguments: ServerArguments, faults: Faults) -> int:
     log = DialectLog(
         backend.facts,
         decode_log_interval=arguments.decode_log_interval,
@@ -44,9 +45,12 @@ async def _serve(backend: Backend, arguments: ServerArguments) -> int:
         return DIED
     log.limits()
     front = Front(backend, log, metrics=arguments.enable_metrics, api_key=arguments.api_key)
-    server = _Server(uvicorn.Config(front.app(), host=arguments.host, port=arguments.port, **_uvicorn_settings()))
+    server = _Server(
+        uvicorn.Config(faults.around(front.app(), log), host=arguments.host, port=arguments.port, **_uvicorn_settings())
+    )
     end = _End(server, front, backend, log)
-    end.listen()
+    if faults.stops():
+        end.listen()
     serving = asyncio.create_task(server.serve())
     try:
         await _announce(server, serving, front, log)

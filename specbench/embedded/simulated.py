@@ -1,7 +1,7 @@
 """The simulated server: `python -m specbench.embedded.simulated`, with SGLang's own flags. SIMULATED: it runs no model.
 
 What the flags can't say comes as JSON in the environment variable `SPECBENCH_SIMULATION`: the cost model, the suite's
-drafters by path, and the seed.
+drafters by path, and the seed. `--fault NAME` (`specbench.suite.faults`) makes it misbehave.
 """
 
 import os
@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from specbench.embedded.arguments import ServerArguments, parse
 from specbench.embedded.cost_model import LOOKUP, CostModel, Drafting, drafter_kind
+from specbench.embedded.faults import Faults, without_faults
 from specbench.embedded.interface import EngineFacts
 from specbench.embedded.simulated_backend import SimulatedBackend
 from specbench.suite.rehearsal import Rehearsal
@@ -21,6 +22,7 @@ from specbench.suite.rehearsal import Rehearsal
 SYNTHETIC: Final = "SGLANG_SIMULATE_ACC_LEN"
 VARIABLE: Final = "SPECBENCH_SIMULATION"
 USAGE: Final = 2
+NO_FAULTS: Final = Faults()
 UNCAPPED: Final = 2048
 """Running requests where SGLang has no cap but its memory."""
 
@@ -52,8 +54,14 @@ def main(argv: Sequence[str]) -> int:
     except msgspec.DecodeError as error:
         sys.stderr.write(f"{VARIABLE} can't be read: {error}\n")
         return USAGE
-    arguments = parse(argv, simulation.rehearsal.version)
-    return serve(backend_of(arguments, simulation), arguments)
+    rest, wanted = without_faults(argv)
+    try:
+        faults = Faults(wanted)
+    except ValueError as error:
+        sys.stderr.write(f"--fault: {error}\n")
+        return USAGE
+    arguments = parse(rest, simulation.rehearsal.version)
+    return serve(backend_of(arguments, simulation, faults), arguments, faults)
 
 
 def simulation_of(environment: Mapping[str, str]) -> Simulation:
@@ -72,7 +80,7 @@ def _synthetic_length(word: str) -> float | None:
     return length if 1 <= length < float("inf") else None
 
 
-def backend_of(arguments: ServerArguments, simulation: Simulation) -> SimulatedBackend:
+def backend_of(arguments: ServerArguments, simulation: Simulation, faults: Faults = NO_FAULTS) -> SimulatedBackend:
     """The engine that this command line asks for."""
     costs, drafting = simulation.rehearsal, drafting_of(arguments, simulation)
     return SimulatedBackend(
@@ -83,6 +91,7 @@ def backend_of(arguments: ServerArguments, simulation: Simulation) -> SimulatedB
         load_s=costs.load_s,
         graph_max_batch_size=arguments.cuda_graph_max_bs,
         prefix_cache=not arguments.disable_radix_cache,
+        faults=faults,
     )
 
 

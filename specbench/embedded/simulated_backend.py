@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from specbench import clock
 from specbench.embedded.cost_model import CostModel
+from specbench.embedded.faults import Faults
 from specbench.embedded.interface import (
     EngineFacts,
     EngineFailed,
@@ -44,12 +45,14 @@ class SimulatedBackend:
         load_s: Second = 0.2,
         graph_max_batch_size: int | None = None,
         prefix_cache: bool = True,
+        faults: Faults | None = None,
     ) -> None:
         self._facts = facts
         self._model = model
         self._seed = seed
         self._eos_ratio = eos_ratio
         self._load_s = load_s
+        self._faults = faults or Faults()
         self._graph_max_batch_size = graph_max_batch_size
         self._cache = PrefixCache() if prefix_cache else None
         self._waiting: deque[Request] = deque()
@@ -88,6 +91,7 @@ class SimulatedBackend:
     async def _load(self, name: Phase, seconds: Second) -> None:
         began_s = clock.now_s()
         self._log.phase(name, done=False)
+        await self._faults.while_loading(name)
         await asyncio.sleep(seconds)
         self._log.phase(name, done=True, elapsed_s=clock.now_s() - began_s)
 

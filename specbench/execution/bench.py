@@ -1,5 +1,6 @@
 """What all launches of a run share, and what is checked and made before the first one."""
 
+import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from specbench.execution.slots import PORTS, gpu_obstacles, gpus, port_obstacles
 from specbench.plan import Plan, Slot
 from specbench.records import Event
 from specbench.suite import Suite, Variant, Workload
+from specbench.suite.secrets import Secrets, api_key_of, secrets_of
 from specbench.units import PerSecond
 
 OnEvent = Callable[[Event], None]
@@ -40,7 +42,12 @@ class Bench:
     """Chunks a second that one client process may be offered on this machine."""
     leased_ports: set[int] = field(default_factory=set)
     """Held by launches that run now; a server binds its ports long after they were found free."""
+    secrets: Secrets = field(init=False)
+    """What must not be stored or shown."""
     _versions: dict[tuple[str, str | None], str | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.secrets = secrets_of(self.suite, os.environ)
 
     @property
     def suite(self) -> Suite:
@@ -75,7 +82,9 @@ class Bench:
         if self.rehearsal is None:
             return engine.command(launch)
         command = engine.rehearsal(launch)
-        return msgspec.structs.replace(command, env=command.env | {"SPECBENCH_SIMULATION": simulation(self.suite)})
+        faults = self.suite.rehearsal.fault_words(variant.name)
+        told = command.env | {"SPECBENCH_SIMULATION": simulation(self.suite)}
+        return msgspec.structs.replace(command, argv=(*command.argv, *faults), env=told)
 
 
 def simulation(suite: Suite) -> str:
@@ -125,7 +134,7 @@ async def _variant_obstacles(bench: Bench, variant: Variant) -> AsyncIterator[st
                 yield sentence
         if engine.launches or bench.rehearsal is not None:
             bench.command(variant, Slot())
-        elif variant.server.url and not await _reachable(served_url(variant), engine):
+        elif variant.server.url and not await _reachable(variant, engine):
             yield f"variant '{variant.name}': nothing answers at {variant.server.url}"
     except SpecbenchError as error:
         yield str(error)
@@ -136,8 +145,8 @@ def served_url(variant: Variant) -> str:
     return str(variant.server.url).rstrip("/").removesuffix("/v1")
 
 
-async def _reachable(url: str, engine: Engine) -> bool:
-    control = Control(url, engine.endpoints)
+async def _reachable(variant: Variant, engine: Engine) -> bool:
+    control = Control(served_url(variant), engine.endpoints, api_key=api_key_of(variant, os.environ))
     try:
         return await control.answers(timeout_s=10.0)
     finally:

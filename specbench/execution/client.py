@@ -46,6 +46,8 @@ class Exchange(msgspec.Struct, kw_only=True):
     error: str | None = None
     cancelled: bool = False
     """The load was stopped before the answer ended."""
+    timed_out: bool = False
+    """We gave it up after its own time limit."""
 
     def joined(self) -> bytes:
         """The body as one."""
@@ -57,14 +59,15 @@ class Exchange(msgspec.Struct, kw_only=True):
 class LoadClient(httpx.AsyncClient):
     """httpx's client around the transport; the load's own requests are handed to `wire` directly."""
 
-    def __init__(self, base_url: str, transport: httpx.AsyncBaseTransport | None) -> None:
+    def __init__(self, base_url: str, transport: httpx.AsyncBaseTransport | None, api_key: str | None = None) -> None:
+        authorization = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.wire: httpx.AsyncBaseTransport = transport or FastTransport()
         super().__init__(
             base_url=base_url,
             transport=self.wire,
             trust_env=False,
             timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
-            headers={"Accept-Encoding": "identity", "User-Agent": "specbench"},
+            headers={"Accept-Encoding": "identity", "User-Agent": "specbench"} | authorization,
         )
 
         self._empty_posts: dict[tuple[str, Second], Prepared] = {}
@@ -82,6 +85,10 @@ class LoadClient(httpx.AsyncClient):
             self._empty_posts[key] = Prepared.of(self.request_of(path, b"", timeout_s))
         return self._empty_posts[key]
 
+    def reads_count(self) -> int:
+        """Reads of the answers that are on their way; 0 through another transport than ours."""
+        return self.wire.reads_count if isinstance(self.wire, FastTransport) else 0
+
     def allow(self, count: int, demanded: bool) -> None:
         """Lets the process hold so many connections. Raises LaunchError where the system refuses what is `demanded`."""
         needed = count + SPARE_FILES
@@ -97,9 +104,9 @@ class LoadClient(httpx.AsyncClient):
                 await self.wire.preopen(self.base_url, count, timeout_s=PREOPEN_TIMEOUT_S)
 
 
-def open_client(base_url: str, transport: httpx.AsyncBaseTransport | None = None) -> LoadClient:
+def open_client(base_url: str, transport: httpx.AsyncBaseTransport | None = None, api_key: str | None = None) -> LoadClient:
     """The one place where a client is made: as many connections as there are streams, and no proxy from the environment."""
-    return LoadClient(base_url, transport)
+    return LoadClient(base_url, transport, api_key)
 
 
 def prepare(client: LoadClient, request: HttpRequest, timeout_s: Second) -> Outgoing:
@@ -122,6 +129,7 @@ async def exchange(client: LoadClient, request: Outgoing) -> Exchange:
         seen.error, seen.cancelled = "stopped before the answer ended", True
     except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError, RuntimeError) as error:
         seen.error = transport_sentence(error, _total_s(request))
+        seen.timed_out = isinstance(error, httpx.TimeoutException)
     arrivals = seen.arrivals
     ended_well = seen.error is None and arrivals is not None and len(arrivals.stamps_s) > 0
     seen.done_s = arrivals.stamps_s[-1] if ended_well and not arrivals.stepped else clock.now_s()

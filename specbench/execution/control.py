@@ -19,8 +19,14 @@ TROUBLE = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError, Runtim
 class Control:
     """A server's side doors. Has a client of its own, so that it never waits behind the load."""
 
-    def __init__(self, base_url: str, endpoints: Endpoints, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self._client = open_client(base_url, transport)
+    def __init__(
+        self,
+        base_url: str,
+        endpoints: Endpoints,
+        transport: httpx.AsyncBaseTransport | None = None,
+        api_key: str | None = None,
+    ) -> None:
+        self._client = open_client(base_url, transport, api_key)
         self._endpoints = endpoints
         self._without_metrics = False
 

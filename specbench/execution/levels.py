@@ -2,13 +2,14 @@
 
 from msgspec import structs
 
+from specbench.errors import LaunchError
 from specbench.execution.bench import Bench
 from specbench.execution.load import Level, Target, take_requests
 from specbench.execution.scale import offered_rps
 from specbench.execution.scale import processes_count as count_of
 from specbench.execution.schedule import schedule_s
 from specbench.execution.shard import Begin
-from specbench.records import LevelRecord
+from specbench.records import LevelRecord, RequestRecord
 from specbench.suite import Workload
 from specbench.units import Second
 
@@ -40,7 +41,20 @@ def level_processes_count(bench: Bench, level: Level) -> int:
     return count_of(chunks_rps, bench.client_limit_rps, level.concurrency or None)
 
 
-def begin_of(target: Target, engine: str, base_url: str) -> Begin:
+def planned_count(bench: Bench) -> int:
+    """Requests of one launch, warm-up included; of a sweep, all that it may come to."""
+    levels = ((one, concurrency) for one in bench.suite.workloads for concurrency in one.concurrency)
+    return bench.suite.warmup.request_count + sum(one.level_request_count(concurrency) for one, concurrency in levels)
+
+
+def progress_text(record: RequestRecord, ended_count: int, failed_count: int, planned: int) -> str:
+    """How far the level is of which this request was one."""
+    where = f"c={record.concurrency}" if record.concurrency else "open loop"
+    what = "warm-up" if record.warmup else f"{record.workload} {where}"
+    return f"{what}: {ended_count}/{planned}" + (f", {failed_count} failed" if failed_count else "")
+
+
+def begin_of(target: Target, engine: str, base_url: str, api_key: str | None) -> Begin:
     """What a client process is told of the same server."""
     return Begin(
         engine=engine,
@@ -48,6 +62,7 @@ def begin_of(target: Target, engine: str, base_url: str) -> Begin:
         served_model=target.served_model,
         version=target.version,
         zero_s=target.zero_s,
+        api_key=api_key,
     )
 
 
@@ -64,6 +79,13 @@ def level_record(
         flushed=flushed,
         client_processes_count=processes_count,
     )
+
+
+def raise_if_short(level: Level, counts: tuple[int, int, int], first_error: str | None, log_tail: tuple[str, ...]) -> None:
+    """`counts`: ended, failed, planned. Raises LaunchError `no_answers` when more requests failed than not."""
+    cause = shortfall_sentence(level, counts[0], counts[1], first_error)
+    if cause is not None:
+        raise LaunchError("no_answers", cause, log_tail)
 
 
 def shortfall_sentence(level: Level, ended_count: int, failed_count: int, first_error: str | None) -> str | None:

@@ -14,6 +14,7 @@ from specbench.dialects import Message
 from specbench.engines import Engine
 from specbench.execution.answers import Decoding, record_of
 from specbench.execution.client import Exchange, LoadClient, Outgoing, exchange, prepare
+from specbench.execution.stall import Pace
 from specbench.records import RequestRecord, TokenSource
 from specbench.suite import Workload
 from specbench.units import Second
@@ -108,6 +109,7 @@ class Load:
         self._sink = sink
         self._index_step = index_step
         self._pending: set[Pending] = set()
+        self.pace = Pace(target.client.reads_count)
         self.next_index = 0
         """Of the next request; several client processes count in steps of their number."""
 
@@ -203,7 +205,9 @@ class Load:
     async def _exchange(self, level: Level, conversation: Conversation, turn_index: int, due_s: Second) -> Pending:
         """Sends and receives; its record is owed from then on, whatever happens."""
         blank = self._blank(level, conversation.prompt, turn_index, due_s - self._target.zero_s)
+        self.pace.begin()
         seen = await exchange(self._target.client, conversation.request)
+        self.pace.end(given_up=seen.timed_out)
         pending = Pending(
             blank=blank,
             seen=seen,

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import msgspec
 
 from specbench.dialects import LogLine
 from specbench.engines import Engine
+from specbench.errors import StoreError
+from specbench.execution.logfile import Disturbance, LogFile
 from specbench.records import Observation, Phase
 from specbench.units import Second
 
@@ -38,17 +41,31 @@ class LogTail:
         elapsed: Callable[[], Second],
         offset_bytes: int = 0,
     ) -> None:
-        self._path = path
+        self._file = LogFile(path, offset_bytes, self._disturbed)
         self._engine = engine
         self._sink = sink
         self._elapsed = elapsed
-        self._offset_bytes = offset_bytes
         self._rest = b""
+        self._following: asyncio.Task[None] | None = None
         self.ready = asyncio.Event()
         self.phases: list[Phase] = []
         self.kind_counts: Counter[str] = Counter()
         self.unrecognised: list[str] = []
         """The first few lines that the engine's grammar doesn't know."""
+
+    def begin(self) -> None:
+        """Follows beside whatever else is done."""
+        self._following = asyncio.create_task(self.follow())
+
+    async def end(self, restoring: bool) -> None:
+        """Follows no more, reads the rest; `restoring` writes a deleted log of ours back."""
+        if self._following is not None:
+            self._following.cancel()
+            with suppress(asyncio.CancelledError, StoreError):
+                await self._following
+        if restoring:
+            self.restore()
+        self.finish()
 
     async def follow(self) -> None:
         """Until cancelled."""
@@ -60,15 +77,9 @@ class LogTail:
 
     def read_piece(self) -> bool:
         """Reads what is there, a bounded piece; False when there was nothing new."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset_bytes)
-                piece = file.read(PIECE_BYTES)
-        except OSError:  # not there yet, or taken away in the middle: there is nothing new to read
-            return False
+        piece = self._file.read(PIECE_BYTES)
         if not piece:
             return False
-        self._offset_bytes += len(piece)
         *lines, self._rest = LINE_END.split(self._rest + piece)
         if len(self._rest) > LONGEST_LINE_BYTES:
             lines, self._rest = [*lines, self._rest], b""
@@ -84,12 +95,21 @@ class LogTail:
     def finish(self) -> None:
         """Once, at the end: a last line without an end is read as it stands; then what was not understood is told."""
         self.drain()
+        self._file.close()
         rest, self._rest = self._rest, b""
         self._take(rest)
         if self.unrecognised:
             self._observe(
                 "unrecognised", {"count": self.kind_counts["unrecognised"], "examples": self.unrecognised}, self._elapsed()
             )
+
+    def restore(self) -> None:
+        """Writes the log back to where it was if it was deleted; for a server of ours."""
+        self.drain()
+        self._file.restore()
+
+    def _disturbed(self, what: Disturbance) -> None:
+        self._observe("log_disturbed", {"what": what}, self._elapsed())
 
     def _take(self, raw: bytes) -> None:
         if not raw:

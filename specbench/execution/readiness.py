@@ -1,8 +1,11 @@
 """From launched to ready: the ready line and the ready path, raced against death and the start-up limit."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
+
+import psutil
 
 from specbench import clock
 from specbench.engines import Engine
@@ -10,6 +13,7 @@ from specbench.errors import LaunchError
 from specbench.execution.control import Control
 from specbench.execution.observe import LogTail, last_lines, log_tail
 from specbench.execution.server import Server
+from specbench.execution.slots import listeners, process_words
 from specbench.units import Second
 
 POLL_S = 0.1
@@ -26,9 +30,11 @@ async def wait_ready(
     engine: Engine,
     log_path: Path,
     limit_s: Second,
+    port: int,
     notice: Callable[[str], None],
 ) -> None:
-    """Returns when requests are welcome. Raises LaunchError: `died_while_loading` or `startup_timeout`."""
+    """Returns when requests are welcome. Raises LaunchError: `died_while_loading`, `startup_timeout`, or `port_in_use` where
+    somebody else answers on its port."""
     begun_s = clock.now_s()
     answered_s: Second | None = None
     noticed_s = begun_s
@@ -39,6 +45,7 @@ async def wait_ready(
         if now_s - begun_s > limit_s:
             raise too_slow(tail, log_path, limit_s)
         if answered_s is None and await control.answers():
+            raise_if_stranger(port, log_path)
             answered_s = now_s
         if answered_s is not None and (tail.ready.is_set() or now_s - answered_s >= engine.endpoints.ready_line_wait_s):
             return
@@ -49,6 +56,17 @@ async def wait_ready(
         await asyncio.sleep(POLL_S)
 
 
+def raise_if_stranger(port: int, log_path: Path) -> None:
+    """Whoever answers must be the server, or one of the processes that it started: all of them descend from this one."""
+    holders = listeners(port)
+    ours = {os.getpid(), *(one.pid for one in psutil.Process().children(recursive=True))}
+    if holders and not ours & set(holders):
+        who = " and ".join(map(process_words, holders))
+        raise LaunchError(
+            "port_in_use", f"port {port} was taken by {who}, which answers in the server's stead", log_tail(log_path)
+        )
+
+
 def phase_name(tail: LogTail) -> str:
     """The phase that its log entered last."""
     return tail.phases[-1].name if tail.phases else "starting"
@@ -56,7 +74,7 @@ def phase_name(tail: LogTail) -> str:
 
 def death(kind: str, server: Server, tail: LogTail, engine: Engine, log_path: Path) -> LaunchError:
     """The cause as the engine reads it from the log."""
-    tail.drain()
+    tail.restore()
     if server.watcher_died:
         cause = "the server's watcher was killed from outside, and the server was ended with it"
         return LaunchError("watcher_died", cause, log_tail(log_path))

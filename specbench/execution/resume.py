@@ -12,11 +12,12 @@ import specbench
 from specbench import datasets
 from specbench.errors import SpecbenchError
 from specbench.execution.bench import Bench, launched_by_us
-from specbench.execution.environment import environment, tree_without_secrets, without_secrets, words_without_secrets
+from specbench.execution.environment import environment
 from specbench.plan import Trial
 from specbench.records import TrialRecord
 from specbench.store import StoredRun
 from specbench.suite import Suite
+from specbench.suite.secrets import Secrets
 
 SHOWN_COUNT: Final = 10
 MACHINE: Final = ("machine", "cpu_model", "cpu_count", "memory_bytes")
@@ -58,7 +59,9 @@ def _run_changes(bench: Bench, stored: StoredRun) -> Iterator[str]:
     run = stored.run
     if run.specbench_version != specbench.__version__:
         yield _changed("specbench", run.specbench_version, specbench.__version__)
-    yield from changes(_suite_tree(msgspec.convert(run.suite, Suite)), _suite_tree(bench.suite), "suite")
+    yield from changes(
+        _suite_tree(msgspec.convert(run.suite, Suite), bench.secrets), _suite_tree(bench.suite, bench.secrets), "suite"
+    )
     if run.trials != bench.plan.trials:
         yield _changed("the plan", _listed(run.trials), _listed(bench.plan.trials))
     for workload in bench.suite.workloads:
@@ -81,12 +84,12 @@ def _launch_changes(bench: Bench, kept: Mapping[Trial, TrialRecord]) -> Iterator
         if record.argv and launched_by_us(bench, variant):
             command = bench.command(variant, record.slot)
             place = f"command of variant '{variant.name}'"
-            yield from changes(list(record.argv), list(words_without_secrets(command.argv)), place)
-            yield from changes(record.env, without_secrets(command.env), f"environment of variant '{variant.name}'")
+            yield from changes(list(record.argv), list(bench.secrets.argv(command.argv)), place)
+            yield from changes(record.env, bench.secrets.env(command.env), f"environment of variant '{variant.name}'")
 
 
-def _suite_tree(suite: Suite) -> Any:
-    tree = msgspec.json.decode(msgspec.json.encode(tree_without_secrets(msgspec.to_builtins(suite))))
+def _suite_tree(suite: Suite, secrets: Secrets) -> Any:
+    tree = msgspec.json.decode(msgspec.json.encode(secrets.tree(msgspec.to_builtins(suite))))
     return {name: value for name, value in tree.items() if name not in ELSEWHERE}
 
 

@@ -17,7 +17,8 @@ import specbench
 from specbench import clock, datasets
 from specbench.errors import SpecbenchError
 from specbench.execution.bench import Bench, OnEvent, obstacles, prepare
-from specbench.execution.environment import environment, text_without_secrets, tree_without_secrets
+from specbench.execution.environment import environment
+from specbench.execution.keeping import clean_logs
 from specbench.execution.reaper import end_leftovers
 from specbench.execution.resume import Resume, refuse_changes, whole_launches
 from specbench.execution.slots import PORTS
@@ -61,7 +62,7 @@ def run_plan(
     bench = Bench(plan=plan, on_event=on_event, rehearsal=rehearsal, ports=ports, refused=refused)
     make_ready(bench)
     prepare(bench)
-    with create_run(results, plan.suite.name, text_without_secrets(suite_text, plan.suite)) as writer:
+    with create_run(results, plan.suite.name, bench.secrets.clean(suite_text)) as writer:
         return _driven(_run_all(bench, writer, run_record(bench), {}))
 
 
@@ -86,6 +87,7 @@ def resume_plan(
         for trial in plan.trials:
             aside = writer.set_aside(trial) if trial not in kept else None
             if aside is not None:
+                clean_logs(aside, bench.secrets)
                 on_event(Event(kind="note", text=f"{trial.folder} was cut off; what there is of it is now in {aside}"))
         resumed_utc = (*stored.run.resumed_utc, clock.utc_text())
         record = structs.replace(stored.run, complete=False, ended_utc=None, resumed_utc=resumed_utc)
@@ -214,7 +216,7 @@ def run_record(bench: Bench) -> RunRecord:
     return RunRecord(
         suite_name=suite.name,
         suite_path=suite.path,
-        suite=tree_without_secrets(msgspec.to_builtins(suite)),
+        suite=bench.secrets.tree(msgspec.to_builtins(suite)),
         trials=bench.plan.trials,
         started_utc=clock.utc_text(),
         simulated=bench.rehearsal is not None,

@@ -16,6 +16,7 @@ from msgspec import Struct
 from specbench import engines
 from specbench.execution.client import open_client
 from specbench.execution.load import Level, Load, Target
+from specbench.execution.stall import Pace
 from specbench.records import RequestRecord
 from specbench.units import Second
 
@@ -31,6 +32,7 @@ class Begin(Struct, frozen=True, kw_only=True, tag=True):
     served_model: str
     version: str | None
     zero_s: Second
+    api_key: str | None = None
 
 
 class Part(Struct, frozen=True, kw_only=True, tag=True):
@@ -57,13 +59,18 @@ class Recorded(Struct, frozen=True, kw_only=True, tag=True):
     record: RequestRecord
 
 
+class Moving(Struct, frozen=True, kw_only=True, tag=True):
+    """Something came from the server since the last word, or nothing is awaited."""
+
+
 class Ended(Struct, frozen=True, kw_only=True, tag=True):
     """A part has ended; what it raised, if anything."""
 
     error: str | None = None
 
 
-Told = Ready | Recorded | Ended
+Told = Ready | Recorded | Moving | Ended
+MOVING_EVERY_S: Final = 1.0
 _decode = msgspec.json.Decoder(Begin | Part | Go).decode
 
 
@@ -79,7 +86,7 @@ async def serve() -> None:
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     begin = _decode(await reader.readline())
     assert isinstance(begin, Begin)
-    async with open_client(begin.base_url) as client:
+    async with open_client(begin.base_url, api_key=begin.api_key) as client:
         target = Target(
             engine=engines.get(begin.engine),
             client=client,
@@ -109,14 +116,22 @@ async def _drive(load: Load, level: Level, reader: asyncio.StreamReader) -> bool
 
     driving = asyncio.create_task(load.drive(level, begin))
     watching = asyncio.create_task(_until_end(reader))
+    telling = asyncio.create_task(_tell_moves(load.pace))
     await asyncio.wait({driving, watching}, return_when=asyncio.FIRST_COMPLETED)
     stopped = not driving.done()
-    for task in (driving, watching):
+    for task in (driving, watching, telling):
         task.cancel()
-    done = await asyncio.gather(driving, watching, return_exceptions=True)
+    done = await asyncio.gather(driving, watching, telling, return_exceptions=True)
     failure = done[0] if isinstance(done[0], Exception) else None
     tell(Ended(error=f"{type(failure).__name__}: {failure}" if failure else None))
     return not stopped
+
+
+async def _tell_moves(pace: Pace) -> None:
+    while True:
+        await asyncio.sleep(MOVING_EVERY_S)
+        if pace.moved():
+            tell(Moving())
 
 
 async def _until_end(reader: asyncio.StreamReader) -> None:

@@ -51,6 +51,7 @@ class Shards:
         self._next_index = 0
         self._owed: dict[asyncio.subprocess.Process, dict[tuple[str, int], RequestRecord]] = {}
         """By prompt and turn, what each process has not told of yet, as it is recorded should the process die."""
+        self._driving = self._moved = False
 
     async def drive(self, level: Level, shards_count: int, first_index: int) -> int:
         """Until every part has ended; the index that the next request may have. Raises LaunchError `client_died`."""
@@ -58,6 +59,7 @@ class Shards:
             self._processes.append(await asyncio.create_subprocess_exec(*COMMAND, **_PIPES))
             _send(self._processes[-1], self._begin)
         self._next_index = first_index
+        self._driving = self._moved = True
         running = self._processes[:shards_count]
         for place, (process, part) in enumerate(zip(running, deal(level, shards_count), strict=True)):
             self._owed[process] = _owed(part, first_index + place, shards_count, clock.now_s() - self._begin.zero_s)
@@ -73,7 +75,14 @@ class Shards:
         except asyncio.CancelledError:
             await self.close()
             raise
+        finally:
+            self._driving = False
         return self._next_index
+
+    def moved(self) -> bool:
+        """Whether any of them had progress since the last look, or none has anything to do."""
+        moved, self._moved = self._moved, False
+        return moved or not self._driving
 
     async def close(self) -> None:
         """Ends the processes; records of requests that were in flight still come."""
@@ -101,6 +110,7 @@ class Shards:
         assert process.stdout is not None
         while line := await process.stdout.readline():
             told = _decode(line)
+            self._moved = True
             if isinstance(told, Ended) and told.error:
                 raise LaunchError("client_died", f"a client process failed: {told.error}")
             if isinstance(told, awaited):

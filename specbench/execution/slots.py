@@ -11,6 +11,8 @@ import psutil
 from msgspec import Struct
 
 from specbench.errors import LaunchError
+from specbench.execution.nvml import FACTS, nvml
+from specbench.execution.unreadable import UnreadableError
 from specbench.plan import Slot
 from specbench.suite import Suite, Variant
 
@@ -21,11 +23,12 @@ SMI_TIMEOUT_S = 20.0
 
 
 class Gpu(Struct, frozen=True, kw_only=True):
-    """One GPU as `nvidia-smi` lists it."""
+    """One GPU as NVML or `nvidia-smi` lists it."""
 
     index: int
     name: str
     memory_bytes: int | None
+    uuid: str | None = None
 
 
 def port_is_free(host: str, port: int) -> bool:
@@ -73,15 +76,17 @@ def free_port(host: str, ports: range = PORTS, taken: Collection[int] = ()) -> i
 
 
 def lease(suite: Suite, variant: Variant, ports: range = PORTS, leased: set[int] | None = None) -> Slot:
-    """GPUs 0 to tp-1 of those visible, none on a CPU; two ports that are free now and not in `leased`, to which they are
-    added. The second, for NCCL, is local and need not come from `ports`. Raises LaunchError."""
+    """The first GPUs of those that the suite gives, else of those visible, none on a CPU; two ports that are free now and
+    not in `leased`, to which they are added. The second, for NCCL, is local and need not come from `ports`.
+    Raises LaunchError."""
     host = variant.server.host
     leased = set() if leased is None else leased
     port = free_port(host, ports, taken=leased)
     leased.add(port)
     nccl_port = free_port(host, PORTS, taken=leased)
     leased.add(nccl_port)
-    gpu_ids = tuple(gpu_indices()[: variant.server.tensor_parallel]) if suite.hardware.gpu_count else ()
+    usable = (suite.hardware.gpu_ids or gpu_indices()) if suite.hardware.gpu_count else ()
+    gpu_ids = tuple(usable[: variant.server.tensor_parallel])
     return Slot(gpu_ids=gpu_ids, port=port, nccl_port=nccl_port)
 
 
@@ -102,15 +107,37 @@ def gpu_indices() -> list[int]:
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """The GPUs that `nvidia-smi` lists and CUDA_VISIBLE_DEVICES leaves, empty without it."""
-    rows = (line.split(", ") for line in smi("index,name,memory.total").splitlines())
-    found = {
-        int(row[0]): Gpu(index=int(row[0]), name=row[1], memory_bytes=_mebibytes(row[2])) for row in rows if len(row) == 3
-    }
+    """The GPUs that NVML lists, or else `nvidia-smi`, and CUDA_VISIBLE_DEVICES leaves; empty without both."""
+    found = _by_nvml() or _by_smi()
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None or not all(part.strip().isdigit() for part in visible.split(",")):
-        return () if visible == "" else tuple(found.values())
-    return tuple(found[int(part)] for part in visible.split(",") if int(part) in found)
+    if visible is None or not found:
+        return tuple(found)
+    chosen = [_named(part.strip(), found) for part in visible.split(",") if part.strip()]
+    return tuple(found) if chosen and not any(chosen) else tuple(gpu for gpu in chosen if gpu is not None)
+
+
+def _named(part: str, found: Collection[Gpu]) -> Gpu | None:
+    """By index, or by (the beginning of) its UUID."""
+    if part.isdigit():
+        return next((gpu for gpu in found if gpu.index == int(part)), None)
+    return next((gpu for gpu in found if gpu.uuid and gpu.uuid.startswith(part)), None)
+
+
+def _by_nvml() -> list[Gpu]:
+    try:
+        with nvml() as library:
+            facts = [library.read(index, FACTS) for index in range(library.count())]
+    except UnreadableError:
+        return []
+    return [
+        Gpu(index=one["index"], name=one["name"] or "unknown", memory_bytes=one["memory_bytes"], uuid=one["uuid"])
+        for one in facts
+    ]
+
+
+def _by_smi() -> list[Gpu]:
+    rows = (line.split(", ") for line in smi("index,name,memory.total").splitlines())
+    return [Gpu(index=int(row[0]), name=row[1], memory_bytes=_mebibytes(row[2])) for row in rows if len(row) == 3]
 
 
 def _mebibytes(text: str) -> int | None:
@@ -138,6 +165,9 @@ def smi(fields: str) -> str:
 
 def gpu_obstacles(suite: Suite, variants: Collection[Variant], found: Collection[Gpu]) -> Iterator[str]:
     """A sentence for each need that this machine does not meet."""
+    given = suite.hardware.gpu_ids
+    if given:
+        found = [one for one in found if one.index in given] or [_given(index) for index in given]
     if suite.hardware.gpu_count > len(found):
         yield f"the suite needs {suite.hardware.gpu_count} GPUs and this machine has {_listed(found)}"
         return
@@ -147,8 +177,12 @@ def gpu_obstacles(suite: Suite, variants: Collection[Variant], found: Collection
             yield f"variant '{variant.name}' needs {needed} GPUs (tensor_parallel) and this machine has {_listed(found)}"
 
 
+def _given(index: int) -> Gpu:
+    return Gpu(index=index, name="given in the suite", memory_bytes=None)
+
+
 def _listed(found: Collection[Gpu]) -> str:
-    return f"{len(found)} ({', '.join(gpu.name for gpu in found)})" if found else "none that nvidia-smi shows"
+    return f"{len(found)} ({', '.join(gpu.name for gpu in found)})" if found else "none that NVML or nvidia-smi shows"
 
 
 def port_obstacles(variants: Collection[Variant], ports: range) -> Iterator[str]:

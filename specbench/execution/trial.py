@@ -3,27 +3,23 @@
 import asyncio
 import os
 from collections.abc import Coroutine
-from contextlib import suppress
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 from msgspec import structs
 
 from specbench import clock, engines
-from specbench.errors import LaunchError
-from specbench.execution.bench import Bench, interpreter, served_url
+from specbench.errors import LaunchError, StoreError
+from specbench.execution import levels
+from specbench.execution.bench import Bench, served_url
 from specbench.execution.client import open_client
 from specbench.execution.control import Control
-from specbench.execution.environment import without_secrets, words_without_secrets
-from specbench.execution.levels import (
-    begin_of,
-    level_of,
-    level_processes_count,
-    level_record,
-    shortfall_sentence,
-    warmup_level,
-)
+from specbench.execution.gpu_use import wait_released
+from specbench.execution.guard import guarded
+from specbench.execution.keeping import Keeper
+from specbench.execution.launch_environment import read_launch
 from specbench.execution.load import Level, Load, Target
 from specbench.execution.observe import LogTail, log_tail, size_bytes
 from specbench.execution.readiness import death, raise_if_died, wait_ready
@@ -31,10 +27,13 @@ from specbench.execution.saturation import Saturation
 from specbench.execution.server import Server, reached_at, start, uncancel
 from specbench.execution.shards import Shards
 from specbench.execution.slots import lease
-from specbench.plan import Trial
+from specbench.execution.stall import Stall
+from specbench.execution.telemetry import Telemetry
+from specbench.plan import Slot, Trial
 from specbench.records import Event, Failure, Observation, RequestRecord, TrialRecord
 from specbench.store import TrialWriter
 from specbench.suite import Workload
+from specbench.suite.secrets import api_key_of
 from specbench.units import Second
 
 
@@ -44,21 +43,23 @@ class LaunchRun:
     def __init__(self, bench: Bench, trial: Trial, writer: TrialWriter, hurry: asyncio.Event) -> None:
         self._bench = bench
         self._trial = trial
-        self._writer = writer
+        self._writer = Keeper(writer, bench.secrets, levels.planned_count(bench))
         self._hurry = hurry
         self._variant = bench.suite.variant(trial.variant)
         self._engine = engines.get(self._variant.engine)
         self._zero_s = clock.now_s()
         self._server: Server | None = None
         self._tail: LogTail | None = None
-        self._following: asyncio.Task[None] | None = None
         self._control: Control | None = None
-        self._client: httpx.AsyncClient | None = None
+        self._open = AsyncExitStack()
+        """What is closed before the server goes, the last first."""
         self._shards: Shards | None = None
         self._level_counts = (0, 0, 0)
         """Ended, failed and planned requests of the level that runs."""
         self._first_error: str | None = None
         self._saturation = Saturation()
+        self._stall = Stall(self._variant.server.stall_timeout_s)
+        self._api_key = api_key_of(self._variant, os.environ)
         self.record = TrialRecord(
             trial=trial,
             engine=self._variant.engine,
@@ -66,11 +67,12 @@ class LaunchRun:
             simulated=bench.rehearsal is not None,
             rehearsal=bench.rehearsal,
             started_utc=clock.utc_text(),
-            environment={"python": interpreter(self._variant), "load_average_1min": os.getloadavg()[0]},
         )
 
     async def run(self) -> TrialRecord:
-        """Never raises for what befalls the server or the load; that is `record.failure`."""
+        """Never raises for what befalls the server or the load; that is `record.failure`. Raises StoreError in the end when
+        the folder could not be written: the disk is full."""
+        self._writer.open()
         self._save()
         self._tell("launch", f"{self._engine.title} {self.record.engine_version or ''}".strip())
         try:
@@ -81,9 +83,13 @@ class LaunchRun:
         except asyncio.CancelledError:
             uncancel()
             self._fail(Failure(kind="interrupted", cause="stopped in the middle by the user or the system"))
+        except StoreError as error:
+            self._fail(Failure(kind="not_stored", cause=str(error)))
         finally:
             await self._end_undisturbed()
-        self._save(ended_s=self._elapsed_s(), complete=not self.interrupted)
+        self._save(ended_s=self._elapsed_s(), complete=not self.interrupted and self._writer.trouble is None)
+        if self._writer.trouble is not None:
+            raise self._writer.trouble
         return self.record
 
     @property
@@ -116,64 +122,71 @@ class LaunchRun:
         command = self._bench.command(self._variant, slot)
         host = self._variant.server.host
         base_url = f"http://{reached_at(host)}:{slot.port}"
-        self._save(argv=words_without_secrets(command.argv), env=without_secrets(command.env), slot=slot, base_url=base_url)
-        self._control = Control(base_url, self._engine.endpoints)
-        log_path = self._writer.log_path
+        self._save(argv=command.argv, env=command.env, slot=slot, base_url=base_url)
+        await wait_released(slot.gpu_ids)
+        self._save(environment=await read_launch(self._bench, self._variant, slot))
+        control = self._controlled(base_url)
+        log_path = self._writer.new_log()
         self._server = await start(command, log_path, host, slot.port)
         self._save(process=self._server.process)
         tail = self._follow(log_path, 0)
         limit_s = self._variant.server.startup_timeout_s
         await wait_ready(
-            self._server, tail, self._control, self._engine, log_path, limit_s, lambda text: self._tell("phase", text)
+            self._server, tail, control, self._engine, log_path, limit_s, slot.port, lambda text: self._tell("phase", text)
         )
 
     async def _join(self) -> None:
         """A server of somebody else's: it is there already, and stays."""
         base_url = served_url(self._variant)
-        self._save(base_url=base_url)
-        self._control = Control(base_url, self._engine.endpoints)
-        if not await self._control.answers(timeout_s=10.0):
+        self._save(base_url=base_url, environment=await read_launch(self._bench, self._variant, Slot()))
+        control = self._controlled(base_url)
+        if not await control.answers(timeout_s=10.0):
             raise LaunchError("not_reachable", f"nothing answers at {base_url}")
         if self._variant.server.log:
             path = Path(self._variant.server.log).expanduser()  # noqa: ASYNC240 (a look at one name)
             self._follow(path, size_bytes(path))
 
+    def _controlled(self, base_url: str) -> Control:
+        self._control = Control(base_url, self._engine.endpoints, api_key=self._api_key)
+        self._open.push_async_callback(self._control.close)
+        return self._control
+
     def _follow(self, path: Path, offset_bytes: int) -> LogTail:
         self._tail = LogTail(path, self._engine, self._writer.add_observation, self._elapsed_s, offset_bytes)
-        self._following = asyncio.create_task(self._tail.follow())
+        self._tail.begin()
         return self._tail
 
     # -- load ----------------------------------------------------------------------------------------------
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs the load until it ends or the server dies. Raises LaunchError `died_under_load`."""
-        load = asyncio.create_task(work)
-        dying = {self._server.exited} if self._server else set()
-        try:
-            await asyncio.wait({load, *dying}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            died = self._server is not None and self._server.exited.done()
-            if not load.done():
-                load.cancel()
-                await asyncio.wait({load})
-            load.cancelled() or load.exception()  # heard here: what counts is raised below, or is already on its way
-        if died and self._server and self._tail:
+        """Runs the load. Raises LaunchError `died_under_load` or `server_hung`."""
+        end = await guarded(work, self._server.exited if self._server else None, self._stall)
+        if end == "died" and self._server and self._tail:
             raise death("died_under_load", self._server, self._tail, self._engine, self._writer.log_path)
-        load.result()
+        if end == "hung":
+            raise self._stall.error(self._log_tail())
 
     async def _drive_all(self, control: Control) -> None:
         await self._ask_server_info(control, "ready")
-        self._client = open_client(self.record.base_url)
+        client = open_client(self.record.base_url, api_key=self._api_key)
+        self._open.push_async_callback(client.aclose)
         served_model = await control.served_model() or self._bench.suite.model.path
         target = Target(
             engine=self._engine,
-            client=self._client,
+            client=client,
             served_model=served_model,
             version=self.record.engine_version,
             zero_s=self._zero_s,
         )
-        self._shards = Shards(begin_of(target, self._variant.engine, self.record.base_url), self._keep)
+        begin = levels.begin_of(target, self._variant.engine, self.record.base_url, self._api_key)
+        self._shards = Shards(begin, self._keep)
         load = Load(target, self._keep)
+        self._stall.watch(load.pace.moved)
+        self._stall.watch(self._shards.moved)
+        self._open.push_async_callback(self._shards.close)
+        telemetry = Telemetry(self.record.slot.gpu_ids, partial(self._observe, "telemetry"))
+        self._open.push_async_callback(telemetry.close)
+        await telemetry.start()
         await self._warm_up(load)
         for workload in self._bench.suite.workloads:
             for concurrency in workload.concurrency:
@@ -182,18 +195,18 @@ class LaunchRun:
         await self._ask_server_info(control, "end")
 
     async def _warm_up(self, load: Load) -> None:
-        level = warmup_level(self._bench)
+        level = levels.warmup_level(self._bench)
         self._level_counts = (0, 0, level.request_count)
         await load.drive(level)
 
     async def _drive(self, load: Load, control: Control, workload: Workload, concurrency: int) -> None:
         flushed = await control.flush()
         self._observe("client", "flush", {"ok": flushed})
-        level = level_of(self._bench, workload, concurrency)
+        level = levels.level_of(self._bench, workload, concurrency)
         self._level_counts, self._first_error = (0, 0, level.request_count), None
         self._tell("level", f"{level.title}: {level.request_count} requests")
         await self._ask_metrics(control, level, "begin")
-        started_s, processes = self._elapsed_s(), level_processes_count(self._bench, level)
+        started_s, processes = self._elapsed_s(), levels.level_processes_count(self._bench, level)
         try:
             if processes == 1 or self._shards is None:
                 await load.drive(level)
@@ -202,7 +215,7 @@ class LaunchRun:
         finally:
             self._add_level(level, started_s, flushed, processes)
         await self._ask_metrics(control, level, "end")
-        self._check_answers(level)
+        levels.raise_if_short(level, self._level_counts, self._first_error, self._log_tail())
 
     async def _ask_metrics(self, control: Control, level: Level, when: str) -> None:
         counters = await control.metrics()
@@ -210,18 +223,11 @@ class LaunchRun:
             place = {"workload": level.workload.name, "concurrency": level.concurrency}
             self._observe("metrics", when, place | {"counters": counters})
 
-    def _check_answers(self, level: Level) -> None:
-        """Raises LaunchError when more requests failed than not."""
-        ended, failed, _ = self._level_counts
-        cause = shortfall_sentence(level, ended, failed, self._first_error)
-        if cause is not None:
-            raise LaunchError("no_answers", cause, self._log_tail())
-
     def _add_level(self, level: Level, started_s: Second, flushed: bool | None, processes: int) -> None:
         goodput_rps = self._saturation.end_level(level.workload)
         if self._saturation.is_over(level.workload):
             self._tell("note", f"{level.title}: goodput {goodput_rps:.2f} requests/s no longer grows, the sweep ends here")
-        done = level_record(level, started_s, self._elapsed_s(), flushed, processes)
+        done = levels.level_record(level, started_s, self._elapsed_s(), flushed, processes)
         self._save(levels=(*self.record.levels, done))
 
     async def _ask_server_info(self, control: Control, name: str) -> None:
@@ -238,23 +244,24 @@ class LaunchRun:
         ended, failed, planned = self._level_counts
         self._level_counts = (ended + 1, failed + (record.error is not None), planned)
         self._first_error = self._first_error or record.error
-        load = f"c={record.concurrency}" if record.concurrency else "open loop"
-        what = "warm-up" if record.warmup else f"{record.workload} {load}"
-        trouble = f", {self._level_counts[1]} failed" if self._level_counts[1] else ""
-        self._tell("request", f"{what}: {ended + 1}/{planned}{trouble}")
+        self._tell("request", levels.progress_text(record, *self._level_counts))
 
-    def _observe(self, source: Any, name: str, value: Any) -> None:
-        self._writer.add_observation(Observation(at_s=self._elapsed_s(), source=source, name=name, value=value))
+    def _observe(self, source: Any, name: str, value: Any, now_s: Second | None = None) -> None:
+        at_s = self._elapsed_s() if now_s is None else now_s - self._zero_s
+        self._writer.add_observation(Observation(at_s=at_s, source=source, name=name, value=value))
 
     def _save(self, **changes: Any) -> None:
-        self.record = structs.replace(self.record, **changes)
-        self._writer.write_manifest(self.record)
+        self.record = self._writer.write_manifest(structs.replace(self.record, **changes))
 
     def _fail(self, failure: Failure) -> None:
+        self._writer.is_ending = True
+        if self._writer.is_full and failure.kind != "interrupted":  # of which a server dies, too
+            failure = structs.replace(failure, kind="disk_full", cause=str(self._writer.trouble))
         self._save(failure=failure)
         self._tell("failure", failure.cause)
 
     def _tell(self, kind: Any, text: str) -> None:
+        text = self._bench.secrets.clean(text)
         self._bench.on_event(Event(kind=kind, trial=self._trial, text=text, at_s=self._elapsed_s()))
 
     def _elapsed_s(self) -> Second:
@@ -279,21 +286,15 @@ class LaunchRun:
 
     async def _end(self) -> None:
         """Load is over; the server goes, then the rest of its log is read."""
-        if self._shards:
-            await self._shards.close()
-        if self._client:
-            await self._client.aclose()
-        if self._control:
-            await self._control.close()
+        self._writer.is_ending = True
+        await self._open.aclose()
         if self._server:
             survivors = await self._server.stop(self._variant.server.stop_grace_s, self._hurry)
             if survivors:
                 self._tell("note", f"processes {survivors} of the server could not be ended")
         self._bench.leased_ports -= {self.record.slot.port, self.record.slot.nccl_port}
-        if self._following and self._tail:
-            self._following.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._following
-            self._tail.finish()
+        if self._tail:
+            await self._tail.end(restoring=self._server is not None)
             self._save(phases=tuple(self._tail.phases))
+        self._writer.close()
         self._tell("launch_done", "ended")

@@ -23,6 +23,7 @@ from specbench.models import is_own
 from specbench.plan import planned_slot
 from specbench.preflight import Facts, Load, find
 from specbench.suite import Drafter, Method, Suite, Variant, Workload
+from specbench.suite.secrets import secrets_of
 
 METHODS: Final[Mapping[Kind, Method]] = {
     "eagle1": "eagle",
@@ -66,7 +67,7 @@ class Examined(Struct, frozen=True, kw_only=True):
 
 
 def examine(suite: Suite, rehearsing: bool = False, weights: bool = False) -> Examined:
-    """Every variant that specbench launches; one that the engine has no command for is an error too."""
+    """Every variant that specbench launches; one that the engine has no command for is an error too. Without secrets."""
     findings: list[Finding] = list(_prompt_findings(suite))
     unread: dict[str, Checkpoint] = {}
     for variant in suite.variants:
@@ -82,7 +83,8 @@ def examine(suite: Suite, rehearsing: bool = False, weights: bool = False) -> Ex
         for one in (facts.target, facts.draft):
             if one is not None and one.unknown:
                 unread[one.name] = one
-    return Examined(findings=tuple(findings), unread=tuple(unread.values()))
+    hide = secrets_of(suite, os.environ).record
+    return Examined(findings=tuple(map(hide, findings)), unread=tuple(unread.values()))
 
 
 def _prompt_findings(suite: Suite) -> Iterator[Finding]:

@@ -43,6 +43,7 @@ class Overrides(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     log: Annotated[str | None, Meta(description="Engine `external`: its log file")] = None
     startup_timeout_s: Annotated[Seconds | None, Meta(description="Seconds until it must be ready")] = None
     stop_grace_s: Annotated[Seconds | None, Meta(description="Seconds between SIGTERM and SIGKILL")] = None
+    stall_timeout_s: Annotated[Seconds | None, Meta(description="Seconds without progress until it counts as hung")] = None
 
 
 class VariantFile(Overrides, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -140,4 +141,8 @@ class SuiteFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hardware: Annotated[Hardware, Meta(description="What the suite needs")] = Hardware()
     expected: Annotated[Expected, Meta(description="A guess, only for the estimate of the duration")] = Expected()
     warmup: Annotated[Warmup, Meta(description="Requests of each launch that are never counted")] = Warmup()
+    secrets: Annotated[
+        tuple[VariableName, ...],
+        Meta(description="Environment variables, beside *TOKEN, *KEY, …, whose values are never stored or shown"),
+    ] = ()
     rehearsal: Annotated[Rehearsal, Meta(description="The simulated engine's cost model")] = Rehearsal()

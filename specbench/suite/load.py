@@ -15,7 +15,7 @@ from specbench.suite.sketch import Sketch, sketch_variants
 from specbench.suite.structure import check_structure
 from specbench.suite.types import OPEN_LOOP, Drafter, Model, Server, Speculation, Suite, Variant, Workload
 
-OVERRIDDEN = ("python", "tensor_parallel", "host", "url", "log", "startup_timeout_s", "stop_grace_s")
+OVERRIDDEN = ("python", "tensor_parallel", "host", "url", "log", "startup_timeout_s", "stop_grace_s", "stall_timeout_s")
 """Fields of `Server` that a variant's own value replaces; `args` are appended and `env` is laid over."""
 
 
@@ -60,6 +60,7 @@ def _resolve(document: Document, sketches: tuple[Sketch, ...]) -> Suite:
         expected=file.expected,
         warmup=file.warmup,
         rehearsal=file.rehearsal,
+        secrets=file.secrets,
         sources=tuple(sorted(document.variables)),
     )
 

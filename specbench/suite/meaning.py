@@ -32,7 +32,7 @@ def check_meaning(document: Document, sketches: Sketches, known: Mapping[str, Co
     _check_args(document, ("server", "args"))
     _check_args(document, ("matrix", "base", "args"))
     _check_workloads(document, known.get("dataset"))
-    _check_rehearsal(document)
+    _check_rehearsal(document, sketches)
     _check_names(document, sketches.found)
     if sketches.complete:
         _check_baseline(document, sketches.found)
@@ -122,12 +122,16 @@ def _check_lengths(document: Document, keys: Keys, given: dict[str, Given], meth
         )
 
 
-def _check_rehearsal(document: Document) -> None:
+def _check_rehearsal(document: Document, sketches: Sketches) -> None:
     drafters = document.value.get("drafters") or {}
     for name, given in document.fields("rehearsal", "acceptance").items():
         if document.sound(("drafters",)) and name not in drafters:
             listed = suggestion(name, drafters) or "; there are none"
             document.complain(given.keys, f"drafter {quoted(name)} is not under 'drafters'{listed}")
+    variants = [one.name.value for one in sketches.found if one.name]
+    for name, given in document.fields("rehearsal", "faults").items():
+        if sketches.complete and name not in variants:
+            document.complain(given.keys, f"{quoted(name)} is no variant{suggestion(name, variants)}")
 
 
 def _check_workloads(document: Document, known: Collection[str] | None) -> None:

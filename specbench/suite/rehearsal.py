@@ -4,6 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from specbench.suite.faults import Fault
+
 VERSION_PATTERN = r"^\d+\.\d+(\.\d+)?((\.post|rc)\d+)?$"
 Share = Annotated[float, Meta(ge=0, le=1)]
 Cost = Annotated[float, Meta(ge=0)]
@@ -102,3 +104,11 @@ class Rehearsal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     context_length: Annotated[int, Meta(ge=1, description="Longest prompt and answer together, where no flag says so")] = (
         262_144
     )
+    faults: Annotated[
+        dict[str, tuple[Fault, ...]],
+        Meta(description="By variant: how its simulated server misbehaves, such as crash_loading or http_500:3"),
+    ] = field(default_factory=dict)
+
+    def fault_words(self, variant: str) -> tuple[str, ...]:
+        """What is added to its simulated server's command line."""
+        return tuple(word for one in self.faults.get(variant, ()) for word in ("--fault", one))

@@ -85,6 +85,9 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     log: Annotated[str | None, Meta(description="Engine `external`: its log file, read while the load runs")] = None
     startup_timeout_s: Annotated[Seconds, Meta(description="Seconds until it must be ready")] = 1800.0
     stop_grace_s: Annotated[Seconds, Meta(description="Seconds between SIGTERM and SIGKILL")] = 20.0
+    stall_timeout_s: Annotated[
+        Seconds, Meta(description="Seconds without a chunk or an ended request on any stream until it counts as hung")
+    ] = 300.0
 
 
 class Variant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -213,6 +216,10 @@ class Hardware(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the suite needs. 0 GPUs: it runs on the CPU."""
 
     gpu_count: Annotated[int, Meta(ge=0, le=1024, description="GPUs on the machine that the suite may use")] = 0
+    gpu_ids: Annotated[
+        tuple[Annotated[int, Meta(ge=0)], ...],
+        Meta(description="Which ones, by index; left out: the first of those that NVML or nvidia-smi shows"),
+    ] = ()
     gpu_memory_bytes: Annotated[
         Positive | None, Meta(description="Of one GPU, for `check` on another machine; left out: as nvidia-smi says")
     ] = None
@@ -242,6 +249,8 @@ class Suite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hardware: Hardware = Hardware()
     expected: Expected = Expected()
     warmup: Warmup = Warmup()
+    secrets: tuple[VariableName, ...] = ()
+    """Further environment variables whose values are never stored or shown."""
     rehearsal: Rehearsal = Rehearsal()
     """The simulated engine's cost model."""
     sources: tuple[str, ...] = ()

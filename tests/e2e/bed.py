@@ -1,10 +1,12 @@
 """Runs the command line as a user does, with the fake engine on the path."""
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -50,16 +52,22 @@ class Bed:
         path.write_text(text + "".join(f"  - {{{variant}}}\n" for variant in variants))
         return path
 
-    def start(self, *words: str, stdin: str | None = None) -> subprocess.Popen[str]:
-        """`specbench run …` in the background."""
-        return self.start_plain(*words, "--out", str(self.folder / "results"), stdin=stdin)
+    def start(
+        self, *words: str, env: Mapping[str, str] | None = None, limit_bytes: int = -1, stdin: str | None = None
+    ) -> subprocess.Popen[str]:
+        """`specbench run …` in the background; no file may grow beyond `limit_bytes`."""
+        return self.start_plain(*words, "--out", str(self.folder / "results"), env=env, limit_bytes=limit_bytes, stdin=stdin)
 
-    def start_plain(self, *words: str, stdin: str | None = None) -> subprocess.Popen[str]:
+    def start_plain(
+        self, *words: str, env: Mapping[str, str] | None = None, limit_bytes: int = -1, stdin: str | None = None
+    ) -> subprocess.Popen[str]:
         """With these words alone."""
+        limits = (limit_bytes, limit_bytes)
         process = subprocess.Popen(
             [sys.executable, "-m", "specbench.cli.main", "run", *words],
             # An editable install is found after every folder on the path, so the checkout must be on it too.
-            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(self.folder / "path"), str(ROOT)))},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(self.folder / "path"), str(ROOT))), **(env or {})},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -72,9 +80,15 @@ class Bed:
             process.stdin = None
         return process
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *words: str, env: Mapping[str, str] | None = None, limit_bytes: int = -1
+    ) -> subprocess.CompletedProcess[str]:
         """To its end."""
-        return finish(self.start(*words))
+        return finish(self.start(*words, env=env, limit_bytes=limit_bytes))
+
+    def plug(self, source: Path, name: str) -> None:
+        """Puts a module on the path."""
+        shutil.copy(source, self.folder / "path" / name)
 
     def stored(self) -> StoredRun:
         """The one run that was made."""

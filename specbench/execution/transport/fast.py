@@ -41,6 +41,11 @@ class FastTransport(httpx.AsyncBaseTransport):
         """Connections held at this moment."""
         return self._pool.open_count
 
+    @property
+    def reads_count(self) -> int:
+        """Reads of the answers that are on their way: grows while a server sends."""
+        return self._pool.reads_count
+
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         started_s = now_s()
         await request.aread()

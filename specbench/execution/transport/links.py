@@ -73,6 +73,11 @@ class SocketLink:
         self._exchange = exchange
         self._steps_before = self._bridge.step_count
 
+    @property
+    def reads_count(self) -> int:
+        """Of the answer that is on its way."""
+        return len(self._exchange.arrivals.stamps_s) if self._exchange else 0
+
     def is_stale(self) -> bool:
         """True when the server has closed it, or says something unasked."""
         try:
@@ -192,6 +197,11 @@ class StreamLink(asyncio.Protocol):
 
     def attach(self, exchange: Exchange) -> None:
         self._exchange = exchange
+
+    @property
+    def reads_count(self) -> int:
+        """Of the answer that is on its way."""
+        return len(self._exchange.arrivals.stamps_s) if self._exchange else 0
 
     def is_stale(self) -> bool:
         return self._transport is None or self._transport.is_closing()

@@ -46,6 +46,11 @@ class Pool:
         """Connections held, lent or idle."""
         return len(self._origins)
 
+    @property
+    def reads_count(self) -> int:
+        """Reads of the answers that are on their way."""
+        return sum(link.reads_count for link in self._origins)
+
     def idle_count(self, origin: Origin) -> int:
         """Connections to an origin that wait for a request."""
         return sum(_is_fresh(link, since_s) for link, since_s in self._idle.get(origin, ()))

@@ -3,9 +3,11 @@
 import argparse
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 SLEEPER = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 
@@ -23,6 +25,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--refuse", action="store_true")
     parser.add_argument("--stubborn", action="store_true")
     parser.add_argument("--daemon", action="store_true")
+    parser.add_argument("--api-key")
+    parser.add_argument("--leak", action="store_true", help="prints and answers what it must not")
+    parser.add_argument("--at-request", nargs=3, metavar=("N", "FILE", "TEXT"), help="writes TEXT to FILE then")
     return parser.parse_args()
 
 
@@ -47,10 +52,14 @@ class Server:
         method, path, _ = head.split(b" ", 2)
         length = next((int(line[16:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")), 0)
         body = await reader.readexactly(length)
+        key = self.chosen.api_key
+        if key and f"authorization: bearer {key}".lower().encode() not in head.lower():
+            self.json(writer, {"error": "Unauthorized"}, b"401 Unauthorized")
+            return
         if path == b"/v1/models":
             self.json(writer, {"data": [{"id": "fake-model"}]})
         elif path == b"/server_info":
-            self.json(writer, {"max_running_requests": 7})
+            self.json(writer, {"max_running_requests": 7, "api_key": key})
         elif path == b"/flush_cache" and method == b"POST":
             self.json(writer, {})
         elif self.chosen.refuse:
@@ -68,11 +77,16 @@ class Server:
         if self.request_count == self.chosen.die_after:
             say("RuntimeError: lost under load")
             sys.exit(3)
+        if self.request_count == int((self.chosen.at_request or ["0"])[0]):
+            Path(self.chosen.at_request[1]).write_text(self.chosen.at_request[2])  # noqa: ASYNC240
+        if self.chosen.leak and self.request_count == 4:
+            self.json(writer, {"error": {"message": f"no access with {secrets()}"}}, b"500 Internal Server Error")
+            return
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
         wanted = request["max_tokens"]
         for total in range(2, wanted + 2, 2):
             await asyncio.sleep(self.chosen.step_s)
-            self.event(writer, {"delta": {"content": "ab "}}, min(total, wanted))
+            self.event(writer, {"delta": {"content": f"{secrets()} " if self.chosen.leak else "ab "}}, min(total, wanted))
             await writer.drain()
         self.event(writer, {"delta": {}, "finish_reason": "length"}, wanted)
         self.piece(writer, b"data: [DONE]\n\n")
@@ -86,8 +100,16 @@ class Server:
         writer.write(b"%x\r\n%s\r\n" % (len(data), data))
 
 
+def secrets() -> str:
+    return " ".join(
+        [*sys.argv, *(value for name, value in os.environ.items() if name.startswith(("HF_", "MINE", "SHELL_")))]
+    )
+
+
 def load(chosen: argparse.Namespace) -> None:
     say("[2026-01-01 00:00:00] Load weight begin. avail mem=1.00 GB")
+    if chosen.leak:
+        say(f"[2026-01-01 00:00:00] server_args=ServerArgs({secrets()})")
     if chosen.stubborn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         for alone in (False, True):

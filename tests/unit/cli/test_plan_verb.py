@@ -1,6 +1,7 @@
 """`plan`: what would be launched, in which order, with which command."""
 
 import json
+import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from specbench.cli.main import main
+from specbench.suite.secrets import HIDDEN
 
 KIMI: Final = str(Path(__file__).parents[3] / "suites/kimi.yaml")
 GOLDEN: Final = Path(__file__).parent / "plan.txt"
@@ -20,7 +22,7 @@ engine: sglang
 server:
   python: /no/such/python
   args: [--chat-template, "it's {{ x }}"]
-  env: {TOKEN: a b}
+  env: {LABEL: a b, TOKEN: pl4nted}
 drafters:
   custom: {path: d/custom, method: eagle3}
 variants:
@@ -104,15 +106,29 @@ def test_the_text_s_commands_are_those_of_the_json(small: str, capsys: pytest.Ca
         words = shlex.split(command)
         assert words[-len(launch["argv"]) :] == launch["argv"]
         for name, value in launch["env"].items():
-            assert f"{name}={value}" in words
+            assert f"{name}={value.replace(HIDDEN, f'${name}')}" in words
         for name in launch["unset"]:
             assert words[words.index(name) - 1] == "-u"
 
 
 def test_a_pasted_command_sets_its_environment(small: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = commands(planned(capsys, small))[0].replace("/no/such/python -m sglang.launch_server", "printenv TOKEN #")
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=30)
-    assert done.stdout == "a b\n"
+    command = commands(planned(capsys, small))[0].replace(
+        "/no/such/python -m sglang.launch_server", "printenv LABEL TOKEN #"
+    )
+    shell = {**os.environ, "TOKEN": "from the shell"}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=30, env=shell)
+    assert done.stdout == "a b\nfrom the shell\n"
+
+
+@pytest.mark.parametrize("words", [(), ("--json",), ("--rehearse",), ("--rehearse", "--json")])
+def test_a_plan_shows_no_secret(small: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    text = SMALL.replace("args: [", "args: [--api-key, pl4nted-too, '--proxy=http://u:pl4nted-pw@h', ")
+    Path("small.yaml").write_text(
+        text.replace("  - name: theirs\n    engine: external\n    url: http://localhost:1234\n", "")
+    )
+    shown = planned(capsys, small, *words)
+    assert "pl4nted" not in shown
+    assert "(hidden)" in shown
 
 
 def test_a_rehearsal_says_simulated_everywhere(capsys: pytest.CaptureFixture[str]) -> None:

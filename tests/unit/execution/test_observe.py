@@ -71,11 +71,13 @@ def test_a_log_that_is_not_there_yet(tmp_path: Path) -> None:
     seen: list[Observation] = []
 
     async def appears() -> None:
-        following = asyncio.create_task(tail_of(tmp_path / "log", seen).follow())
+        tail = tail_of(tmp_path / "log", seen)
+        tail.begin()
         await asyncio.sleep(0.1)
         (tmp_path / "log").write_text(f"{DECODE}\n")
         await asyncio.sleep(0.3)
-        following.cancel()
+        assert len(seen) == 1
+        await tail.end(restoring=False)
 
     asyncio.run(appears())
     assert [one.name for one in seen] == ["decode"]

@@ -16,11 +16,13 @@ from specbench.datasets import Prompt
 from specbench.errors import LaunchError
 from specbench.execution import scale
 from specbench.execution.client import open_client
+from specbench.execution.guard import guarded
 from specbench.execution.load import Level
 from specbench.execution.scale import one_process_rps, processes_count
 from specbench.execution.selftest import PacedLoad, SelfTest
 from specbench.execution.shard import Begin
 from specbench.execution.shards import Shards, deal
+from specbench.execution.stall import Stall
 from specbench.execution.truth import Script, Sent
 from specbench.execution.truth_process import take_dump, truth_server
 from specbench.records import RequestRecord
@@ -127,6 +129,34 @@ def test_a_client_process_that_dies_ends_the_level_with_its_reason() -> None:
     lost = [one for one in records if one.error == "its client process died before it told of it"]
     assert len(lost) > 100
     assert len({one.request_index for one in records}) == len(records)
+
+
+def test_a_hung_server_is_noticed_through_client_processes() -> None:
+    """It accepts and never answers: each process tells of no progress, and what was in flight is recorded."""
+    records: list[RequestRecord] = []
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(65536):
+            pass
+        writer.close()
+
+    async def scene() -> str:
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        group = shards(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", records.append, clock.now_s())
+
+        async def drive() -> None:
+            await group.drive(level(4, 4), 2, 0)
+
+        stall = Stall(3.0)
+        stall.watch(group.moved)
+        end = await guarded(drive(), None, stall)
+        await group.close()
+        server.close()
+        await server.wait_closed()
+        return end
+
+    assert asyncio.run(scene()) == "hung"
+    assert [one.error for one in records] == ["stopped before the answer ended"] * 4
 
 
 def selftest(cpu_per_chunk_s: float) -> SelfTest:

@@ -101,7 +101,7 @@ def test_too_few_gpus() -> None:
 def test_no_gpu() -> None:
     one = suite(8, 8)
     assert list(gpu_obstacles(one, one.variants, gpus())) == [
-        "the suite needs 8 GPUs and this machine has none that nvidia-smi shows"
+        "the suite needs 8 GPUs and this machine has none that NVML or nvidia-smi shows"
     ]
     cpu = suite(0, 1)
     assert list(gpu_obstacles(cpu, cpu.variants, gpus())) == []
