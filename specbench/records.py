@@ -102,6 +102,20 @@ class Failure(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
 
 
+class ServerProcess(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which process the server was: enough to find it again after a crash, and never to take another for it."""
+
+    launch_id: str
+    """In the environment of all that it started, as `SPECBENCH_LAUNCH_ID`."""
+    pid: int
+    born: str
+    """When it started, in the system's own unit; only compared."""
+    watcher_pid: int
+    host: str
+    boot: str = ""
+    """Of the machine, and the namespace of its pids."""
+
+
 class TrialRecord(Struct, frozen=True, kw_only=True):
     """One launch: `manifest.json`. `complete` is written last; a launch without it was cut off."""
 
@@ -116,6 +130,7 @@ class TrialRecord(Struct, frozen=True, kw_only=True):
     env: dict[str, str] = field(default_factory=dict)
     """What was added to the environment."""
     slot: Slot = Slot()
+    process: ServerProcess | None = None
     started_utc: str = ""
     base_url: str = ""
     phases: tuple[Phase, ...] = ()
@@ -126,6 +141,10 @@ class TrialRecord(Struct, frozen=True, kw_only=True):
     """The server's own word on its arguments (`/server_info`)."""
     environment: dict[str, Any] = field(default_factory=dict)
     failure: Failure | None = None
+    request_count: int | None = None
+    """Lines of `requests.jsonl` by then; where there are fewer, some were lost since, and that is told."""
+    observation_count: int | None = None
+    """Lines of `observations.jsonl`, likewise."""
     complete: bool = False
 
 
@@ -141,6 +160,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     """Whether faults were looked for before the start; false after `--no-check`, None in older runs."""
     trials: tuple[Trial, ...]
     started_utc: str
+    resumed_utc: tuple[str, ...] = ()
+    """When `--resume` went on with it."""
     ended_utc: str | None = None
     simulated: bool = False
     rehearsal: str | None = None

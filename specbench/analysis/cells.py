@@ -184,7 +184,7 @@ def _loads(key: Key, trial: StoredTrial) -> Iterable[Load]:
     if requests and shortfall(key, trial) is None:
         window = levels[0].started_s, levels[-1].ended_s
         counters = counters_of(key, trial.observations)
-        samples = decode_samples(trial.observations, window)
+        samples = decode_samples(trial.observations, window) if trial.observations_whole else ()  # a part would mislead
         yield Load(block_index=trial.record.trial.block_index, requests=requests, samples=samples, counters=counters)
 
 

@@ -157,4 +157,7 @@ def _notes(stored: StoredRun) -> tuple[str, ...]:
     if stored.dropped_count:
         lines = "1 cut-off line" if stored.dropped_count == 1 else f"{stored.dropped_count} cut-off lines"
         notes.append(f"Left out at the end of result files: {lines}.")
+    if stored.missing_count:
+        lines = "1 line that was" if stored.missing_count == 1 else f"{stored.missing_count} lines that were"
+        notes.append(f"Result files lack {lines} written and counted: lost since, and in no figure.")
     return tuple(notes)

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         conclude(Path(args.run_folder), args.variant, Path(args.out))
         return 0
     outcome = launch_all(args)
-    if outcome.failed or outcome.interrupted:
+    if outcome.failed or outcome.interrupted_by:
         for sentence in outcome.failed:
             print(f"specbench: failed: {clean(sentence)}", file=sys.stderr)
         return outcome.exit_code

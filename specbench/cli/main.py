@@ -33,11 +33,13 @@ examples:
   specbench run suites/quickstart.yaml        real speculative decoding on this CPU, in minutes
   specbench plan suites/kimi.yaml             what 8 GPUs would be asked to do; needs none of them
   specbench run suites/kimi.yaml --rehearse   the same suite against a simulated server
+  specbench run --resume results/<run>        go on with a run that was cut off
   specbench report results/<run>              the tables again
   specbench compare results/<old> results/<new>   is it worse than before
 
 exit codes:
-  0 all went well   1 a variant failed   2 wrong usage, or something lacking   130 interrupted
+  0 all went well   1 a variant failed   2 wrong usage, or something lacking
+  130 Ctrl-C   143 SIGTERM   129 SIGHUP
   compare: 0 pass   1 fail   2 not comparable   3 inconclusive
 """
 

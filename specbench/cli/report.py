@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.html and args.no_html:
         raise SpecbenchError("--html and --no-html exclude each other")
-    stored = read_run(_run_folder(Path(args.folder)))
+    stored = read_run(run_folder(Path(args.folder)))
     judgement = judge_run(stored)
     if args.format == "markdown":
         print(markdown.render(judgement), end="")
@@ -75,7 +75,7 @@ def _tell_page(stored: "StoredRun", judgement: "Judgement", asked: str | None) -
     print(f"{'' if asked else chr(10)}page: {page}{plots}", file=out)
 
 
-def _run_folder(folder: Path) -> Path:
+def run_folder(folder: Path) -> Path:
     """The folder as given. Raises StoreError naming the newest run when it only holds runs."""
     from specbench.errors import StoreError
 

@@ -1,6 +1,9 @@
 """Run a suite: launch each variant, drive the load, store what was seen, print the table.
 
-Exit codes: 0 all went well, 1 a variant failed, 2 something is lacking (told before anything starts), 130 interrupted.
+A run that was cut off goes on with --resume DIR, from what is stored there; SUITE is only needed where it held secrets.
+
+Exit codes: 0 all went well, 1 a variant failed, 2 something is lacking (told before anything starts), 130 Ctrl-C,
+143 SIGTERM, 129 SIGHUP.
 """
 
 import argparse
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING
 from specbench.cli.choice import chosen, launch_count, port_range, with_launches
 
 if TYPE_CHECKING:
+    from specbench.execution.runner import Outcome
     from specbench.suite import Suite
 
 PIPED_COLUMNS = 100
@@ -21,8 +25,8 @@ PIPED_COLUMNS = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the verb's arguments."""
-    parser.add_argument("suite", metavar="SUITE", help="the suite file, such as suites/quickstart.yaml")
-    parser.add_argument("--out", metavar="DIR", default="results", help="where the run's folder is made (default: results)")
+    parser.add_argument("suite", metavar="SUITE", nargs="?", help="the suite file, such as suites/quickstart.yaml")
+    parser.add_argument("--out", metavar="DIR", help="where the run's folder is made (default: results)")
     parser.add_argument("--rehearse", action="store_true", help="simulated server, shrunk load; needs no GPU and no model")
     parser.add_argument("--full", action="store_true", help="with --rehearse: keep the whole load")
     parser.add_argument("--launches", metavar="N", type=launch_count, help="launches a variant, instead of the suite's")
@@ -30,10 +34,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-check", action="store_true", help="launch variants in spite of the faults that `check` finds")
     parser.add_argument("--variant", metavar="NAME", nargs="+", default=[], help="only these variants")
     parser.add_argument("--ports", metavar="FROM-TO", type=port_range, help="ports that servers may take")
+    parser.add_argument("--resume", metavar="DIR", help="go on with this run: do the launches that are not whole")
+    parser.add_argument("--redo-failed", action="store_true", help="with --resume: do launches that failed again too")
 
 
 def run(args: argparse.Namespace) -> int:
     """The exit code. Raises SpecbenchError before anything starts."""
+    from specbench.render.words import clean
+
+    outcome = _resumed(args) if args.resume else _new(args)
+    show(outcome.folder)
+    for sentence in outcome.failed:
+        print(f"specbench: failed: {clean(sentence)}", file=sys.stderr)
+    if outcome.interrupted_by:
+        print(f"specbench: interrupted; go on with: {resume_words(args.suite, outcome.folder)}", file=sys.stderr)
+    return outcome.exit_code
+
+
+def resume_words(suite: str | None, folder: Path) -> str:
+    """The command that goes on with a run. The suite is named where its stored form lacks the secrets."""
+    from specbench.cli.resuming import has_hidden
+    from specbench.store import read_run
+
+    words = ["specbench", "run", *([suite] if suite and has_hidden(read_run(folder).run) else []), "--resume", str(folder)]
+    return shlex.join(words)
+
+
+def _new(args: argparse.Namespace) -> "Outcome":
     from specbench.cli.suites import read_suite
     from specbench.errors import SpecbenchError
     from specbench.execution.runner import run_plan
@@ -41,22 +68,42 @@ def run(args: argparse.Namespace) -> int:
     from specbench.plan import make_plan, rehearse
     from specbench.preflight.suites import with_methods
     from specbench.render.live import progress
-    from specbench.render.words import clean
+    from specbench.suite import read_text
 
+    if not args.suite:
+        raise SpecbenchError("which suite? Give its file, such as suites/quickstart.yaml, or --resume DIR")
     if args.full and not args.rehearse:
         raise SpecbenchError("--full belongs to --rehearse: a real run is always whole")
-    suite = with_methods(read_suite(args.suite))
+    if args.redo_failed:
+        raise SpecbenchError("--redo-failed belongs to --resume DIR")
+    text = read_text(args.suite)
+    suite = with_methods(read_suite(args.suite, text))
     refused = None if args.no_check else checked(suite, args.rehearse, args.variant)
-    suite_text = Path(suite.path).read_text(encoding="utf-8")
     suite, rehearsal = rehearse(suite, args.full, args.launches or 1) if args.rehearse else (suite, None)
     suite = with_launches(suite, args.launches)
     plan = chosen(make_plan(suite), args.variant)
     with progress(sys.stderr, args.quiet, plan, rehearsal) as on_event:
-        outcome = run_plan(plan, suite_text, Path(args.out), on_event, rehearsal, args.ports or PORTS, refused)
-    show(outcome.folder)
-    for sentence in outcome.failed:
-        print(f"specbench: failed: {clean(sentence)}", file=sys.stderr)
-    return outcome.exit_code
+        return run_plan(plan, text, Path(args.out or "results"), on_event, rehearsal, args.ports or PORTS, refused)
+
+
+def _resumed(args: argparse.Namespace) -> "Outcome":
+    from specbench.cli.resuming import plan_again
+    from specbench.errors import SpecbenchError
+    from specbench.execution.resume import Resume
+    from specbench.execution.runner import resume_plan
+    from specbench.execution.slots import PORTS
+    from specbench.render.live import progress
+
+    given = {"--out": args.out, "--rehearse": args.rehearse, "--full": args.full, "--variant": args.variant}
+    given["--launches"] = args.launches
+    if words := [word for word, value in given.items() if value]:
+        raise SpecbenchError(f"--resume goes on as the run was begun; leave out {', '.join(words)}")
+    plan, run = plan_again(Path(args.resume), args.suite)
+    names = [trial.variant for trial in plan.trials]
+    refused = checked(plan.suite, run.simulated, names) if run.checked and not args.no_check else None
+    resume = Resume(folder=Path(args.resume), redo_failed=args.redo_failed)
+    with progress(sys.stderr, args.quiet, plan, run.rehearsal) as on_event:
+        return resume_plan(plan, resume, on_event, run.rehearsal, args.ports or PORTS, refused)
 
 
 def checked(suite: "Suite", rehearsing: bool, names: Sequence[str]) -> Mapping[str, str]:

@@ -6,6 +6,6 @@ from specbench import datasets, engines
 from specbench.suite import Suite, load_suite
 
 
-def read_suite(path: str) -> Suite:
-    """Raises SuiteError with every mistake in the file."""
-    return load_suite(path, os.environ, known={"engine": engines.names(), "dataset": datasets.names()})
+def read_suite(path: str, text: str | None = None) -> Suite:
+    """Raises SuiteError with every mistake in the file; `text` is what was read from it already."""
+    return load_suite(path, os.environ, {"engine": engines.names(), "dataset": datasets.names()}, text)

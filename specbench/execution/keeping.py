@@ -104,8 +104,7 @@ class Keeper:
     def close(self) -> None:
         """Gives the reserve back, and cleans what the server itself wrote."""
         self._reserve.unlink(missing_ok=True)
-        for path in sorted(self.folder.glob(f"{LOG_FILE}*")):
-            clean_file(path, self._secrets)
+        clean_logs(self.folder, self._secrets)
 
     def _explained(self, error: StoreError) -> StoreError:
         cause = error.__context__
@@ -128,6 +127,12 @@ class Keeper:
             f"needs about {(whole_bytes - written_bytes) / MIB:.2f} MiB more; each further launch needs about "
             f"{whole_bytes / MIB:.2f} MiB; {free}"
         )
+
+
+def clean_logs(folder: Path, secrets: Secrets) -> None:
+    """What a server itself wrote; also that of a launch which was cut off before its end."""
+    for path in sorted(folder.glob(f"{LOG_FILE}*")):
+        clean_file(path, secrets)
 
 
 def clean_file(path: Path, secrets: Secrets) -> None:

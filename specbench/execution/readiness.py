@@ -17,6 +17,8 @@ from specbench.execution.slots import listeners, process_words
 from specbench.units import Second
 
 POLL_S = 0.1
+NEWS_S = 2.0
+"""A process that breaks its connections is gone a little later: its memory must be freed first."""
 NOTICE_S = 1.0
 """Between two notices of how far the start-up is."""
 
@@ -38,7 +40,7 @@ async def wait_ready(
     noticed_s = begun_s
     while True:
         now_s = clock.now_s()
-        if server.exit_code is not None:
+        if server.exited.done():
             raise death("died_while_loading", server, tail, engine, log_path)
         if now_s - begun_s > limit_s:
             raise too_slow(tail, log_path, limit_s)
@@ -73,8 +75,25 @@ def phase_name(tail: LogTail) -> str:
 def death(kind: str, server: Server, tail: LogTail, engine: Engine, log_path: Path) -> LaunchError:
     """The cause as the engine reads it from the log."""
     tail.restore()
+    if server.watcher_died:
+        cause = "the server's watcher was killed from outside, and the server was ended with it"
+        return LaunchError("watcher_died", cause, log_tail(log_path))
     cause = engine.death_cause(last_lines(log_path), server.exit_code)
     return LaunchError(kind, cause, log_tail(log_path))
+
+
+async def raise_if_died(
+    server: Server | None, tail: LogTail | None, engine: Engine, log_path: Path, failed_count: int
+) -> None:
+    """After a load that ended by itself: where its last requests failed, news of the server's death may still be on its way.
+
+    Raises LaunchError `died_under_load`.
+    """
+    if server is None or tail is None:
+        return
+    await asyncio.wait({server.exited}, timeout=NEWS_S if failed_count else 0.0)
+    if server.exited.done():
+        raise death("died_under_load", server, tail, engine, log_path)
 
 
 def too_slow(tail: LogTail, log_path: Path, limit_s: Second) -> LaunchError:

@@ -1,106 +1,171 @@
-"""One server process and everything it starts: launch, death, and an end that leaves nobody behind."""
+"""One server process and everything it starts: launch, death, and an end that leaves nobody behind.
+
+The server is not our child but its watcher's (`execution.watcher`), which ends it when we are gone. When the watcher is
+killed, the kernel ends the server and we end the rest (`execution.reaper`).
+"""
 
 import asyncio
+import json
 import os
-import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import psutil
-
-from specbench import clock
+from specbench import processes
 from specbench.engines import Command
 from specbench.errors import LaunchError
-from specbench.execution.slots import port_is_free
+from specbench.execution import reaper
+from specbench.execution.slots import listeners, port_is_free, process_words
+from specbench.execution.watcher import KILL_WAIT_S
+from specbench.processes import Identity
+from specbench.records import ServerProcess
 from specbench.units import Second
 
-POLL_S = 0.05
-KILL_WAIT_S: Final = 10.0
-"""Time that a killed process gets to be gone; a driver may hold it while it frees GPU memory."""
+COMMAND: Final = (sys.executable, "-P", "-m", "specbench.execution.watcher")
+START_LIMIT_S: Final = 60.0
+"""For the watcher to be there: an interpreter from a slow network disk."""
+MARGIN_S: Final = 5.0
 
 
 class Server:
-    """A process in a session of its own. `exited` is done when it has ended."""
+    """A process under its watcher. `exited` is done when it has ended, or when its watcher has."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self._seen: dict[int, psutil.Process] = {}
-        """Descendants by pid, also those that left the group."""
-        self.exited = asyncio.create_task(process.wait())
+    def __init__(self, watcher: asyncio.subprocess.Process, launch_id: str) -> None:
+        self._watcher = watcher
+        self.launch_id = launch_id
+        self.exit_code: int | None = None
+        """None while it runs, and when nobody could tell; minus the signal when one ended it."""
+        self._identity: Identity | None = None
+        self._seen: set[Identity] = set()
+        """Descendants: should the watcher be killed, they are ended by what is known of them."""
+        self._left: list[int] | None = None
+        """What the watcher could not end; None until it has told."""
+        self._trouble: int | None = None
+        self._silent = False
+        """The watcher says no more."""
+        self._started = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._listening = asyncio.create_task(self._listen())
+        self.exited = asyncio.create_task(self._until_ended())
 
     @property
-    def exit_code(self) -> int | None:
-        """None while it runs; minus the signal when one ended it."""
-        return self._process.returncode
+    def watcher_died(self) -> bool:
+        """It was ended from outside, and the server with it."""
+        return self._silent and self.exit_code is None and self._left is None and self._trouble is None
+
+    @property
+    def process(self) -> ServerProcess | None:
+        """What the manifest says of it."""
+        if self._identity is None:
+            return None
+        pid, born = self._identity
+        return ServerProcess(
+            launch_id=self.launch_id,
+            pid=pid,
+            born=born,
+            watcher_pid=self._watcher.pid,
+            host=processes.host(),
+            boot=processes.boot(),
+        )
+
+    async def _listen(self) -> None:
+        assert self._watcher.stdout is not None
+        while line := await self._watcher.stdout.readline():
+            self._take(json.loads(line))
+        self._silent = True
+        self._started.set()
+        self._ended.set()
+        await self._watcher.wait()
+
+    def _take(self, told: dict[str, Any]) -> None:
+        if "started" in told:
+            self._identity = Identity(told["started"], told["born"])
+            self._started.set()
+        elif "ended" in told:
+            self.exit_code = told["ended"]
+            self._ended.set()
+        elif "error" in told:
+            self._trouble = told["error"]
+        else:
+            self._left = told["left"]
+
+    async def _until_ended(self) -> None:
+        await self._ended.wait()
+
+    async def begin(self, command: Command) -> None:
+        """Gives the order. Raises LaunchError `could_not_start`."""
+        given = {name: value for name, value in (os.environ | command.env).items() if name not in command.unset}
+        env = reaper.environment_of(self.launch_id, given)
+        self._tell({"argv": command.argv, "env": env, "parent": os.getpid()})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(START_LIMIT_S):
+                await self._started.wait()
+        if self._trouble is not None:
+            raise LaunchError("could_not_start", f"{command.argv[0]} can't be run: {os.strerror(self._trouble)}")
+        if self._identity is None:
+            raise LaunchError(
+                "could_not_start", f"the watcher of {command.argv[0]} did not come up; what it said is in the log"
+            )
 
     def look_around(self) -> None:
-        """Remembers the descendants that are there now: those of a dead parent can't be found any more."""
-        with suppress(psutil.NoSuchProcess):
-            for child in psutil.Process(self._process.pid).children(recursive=True):
-                self._seen.setdefault(child.pid, child)
+        """Remembers the descendants that are there now."""
+        if self._identity is not None:
+            rows = processes.table()
+            self._seen |= {rows[pid].identity for pid in processes.descendants(rows, (self._identity.pid,))}
 
     async def stop(self, grace_s: Second, hurry: asyncio.Event) -> tuple[int, ...]:
         """SIGTERM to the group, `grace_s` (cut short by `hurry`), SIGKILL to all. Returns pids that survive even that."""
-        self.look_around()
-        self._signal_group(signal.SIGTERM)
-        await self._gone_within(grace_s, hurry)
-        self._signal_group(signal.SIGKILL)
-        for process in self._seen.values():
-            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                process.kill()
-        await self._gone_within(KILL_WAIT_S, asyncio.Event())
-        if self.exit_code is not None:
-            await self.exited
-        return self.alive()
-
-    async def _gone_within(self, limit_s: Second, hurry: asyncio.Event) -> None:
-        give_up_s = clock.now_s() + limit_s
-        while (self.exit_code is None or self.alive()) and clock.now_s() < give_up_s and not hurry.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(hurry.wait(), POLL_S)
-
-    def alive(self) -> tuple[int, ...]:
-        """Pids of the group and of its known descendants that still run; zombies don't."""
-        members = {process.pid: process for process in psutil.process_iter() if self._in_group(process.pid)}
-        return tuple(sorted(pid for pid, process in (self._seen | members).items() if _runs(process)))
-
-    def _in_group(self, pid: int) -> bool:
+        self._tell({"stop": grace_s})
+        hurried = asyncio.create_task(hurry.wait())
         try:
-            return os.getpgid(pid) == self._process.pid
-        except (ProcessLookupError, PermissionError):
-            return False
+            limit_s = grace_s + KILL_WAIT_S + MARGIN_S
+            await asyncio.wait({self._listening, hurried}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            hurried.cancel()
+        if not self._listening.done():
+            self._tell({"stop": 0.0})
+            await asyncio.wait({self._listening}, timeout=KILL_WAIT_S + MARGIN_S)
+        left = await self._end_without_watcher() if self._left is None else set(self._left)
+        self._ended.set()
+        await self.exited
+        return tuple(sorted(left))
 
-    def _signal_group(self, number: signal.Signals) -> None:
+    async def _end_without_watcher(self) -> set[int]:
+        """It was killed, or hangs."""
+        remembered = self._seen | ({self._identity} if self._identity else set())
+        left = await reaper.end(lambda mark: mark == self.launch_id, remembered)
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
+            self._watcher.kill()
+        await asyncio.wait({self._listening})
+        return left
 
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    def _tell(self, word: dict[str, Any]) -> None:
+        assert self._watcher.stdin is not None
+        with suppress(OSError, RuntimeError):  # it has ended: what it owed is done without it
+            self._watcher.stdin.write(json.dumps(word).encode() + b"\n")
 
 
 async def start(command: Command, log_path: Path, host: str, port: int) -> Server:
     """Starts it with stdout and stderr in `log_path`. Raises LaunchError when the port is taken or it can't be run."""
     if not port_is_free(host, port):
-        raise LaunchError("port_in_use", f"port {port} on {host} is in use by another process; nothing was launched")
-    environment = {name: value for name, value in (os.environ | command.env).items() if name not in command.unset}
+        holders = " and ".join(map(process_words, listeners(port))) or "another process"
+        raise LaunchError("port_in_use", f"port {port} on {host} is in use by {holders}; nothing was launched")
     with log_path.open("ab") as log:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command.argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=asyncio.subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise LaunchError("could_not_start", f"{command.argv[0]} can't be run: {error.strerror}") from None
-    return Server(process)
+        watcher = await asyncio.create_subprocess_exec(
+            *COMMAND,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+        )
+    server = Server(watcher, reaper.new_launch_id())
+    try:
+        await server.begin(command)
+    except BaseException:
+        await asyncio.shield(asyncio.create_task(server.stop(0.0, asyncio.Event())))
+        raise
+    return server
 
 
 def uncancel() -> None:

@@ -64,6 +64,7 @@ def process_words(pid: int) -> str:
 
 def free_port(host: str, ports: range = PORTS, taken: Collection[int] = ()) -> int:
     """A free port of the range, searched from a random start so that two runs rarely meet. Raises LaunchError."""
+    check_host(host)
     start = random.randrange(len(ports))
     for offset in range(len(ports)):
         port = ports[(start + offset) % len(ports)]
@@ -87,6 +88,17 @@ def lease(suite: Suite, variant: Variant, ports: range = PORTS, leased: set[int]
     usable = (suite.hardware.gpu_ids or gpu_indices()) if suite.hardware.gpu_count else ()
     gpu_ids = tuple(usable[: variant.server.tensor_parallel])
     return Slot(gpu_ids=gpu_ids, port=port, nccl_port=nccl_port)
+
+
+def check_host(host: str) -> None:
+    """Asked once, not once a port: a name that does not resolve takes seconds. Raises LaunchError `no_such_host`."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        with socket.socket(family, kind) as probe:
+            probe.bind(address)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise LaunchError("no_such_host", f"server.host {host} is no address of this machine: {why}") from None
 
 
 def gpu_indices() -> list[int]:

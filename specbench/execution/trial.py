@@ -22,7 +22,7 @@ from specbench.execution.keeping import Keeper
 from specbench.execution.launch_environment import read_launch
 from specbench.execution.load import Level, Load, Target
 from specbench.execution.observe import LogTail, log_tail, size_bytes
-from specbench.execution.readiness import death, wait_ready
+from specbench.execution.readiness import death, raise_if_died, wait_ready
 from specbench.execution.saturation import Saturation
 from specbench.execution.server import Server, reached_at, start, uncancel
 from specbench.execution.shards import Shards
@@ -111,6 +111,7 @@ class LaunchRun:
         self._save(ready_s=self._elapsed_s(), phases=tuple(self._tail.phases) if self._tail else ())
         self._tell("ready", "ready")
         await self._guard(self._drive_all(self._control))
+        await raise_if_died(self._server, self._tail, self._engine, self._writer.log_path, self._level_counts[1])
 
     @property
     def _process_is_ours(self) -> bool:
@@ -127,6 +128,7 @@ class LaunchRun:
         control = self._controlled(base_url)
         log_path = self._writer.new_log()
         self._server = await start(command, log_path, host, slot.port)
+        self._save(process=self._server.process)
         tail = self._follow(log_path, 0)
         limit_s = self._variant.server.startup_timeout_s
         await wait_ready(

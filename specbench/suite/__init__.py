@@ -1,6 +1,7 @@
 """The suite file: its nouns (`types`), and the way from YAML to a resolved `Suite` (`load_suite`)."""
 
 from specbench.suite.load import load_suite
+from specbench.suite.reading import read_text
 from specbench.suite.schema import schema_text, suite_schema
 from specbench.suite.types import (
     Arrival,
@@ -35,6 +36,7 @@ __all__ = [
     "Warmup",
     "Workload",
     "load_suite",
+    "read_text",
     "schema_text",
     "suite_schema",
 ]

@@ -19,12 +19,18 @@ OVERRIDDEN = ("python", "tensor_parallel", "host", "url", "log", "startup_timeou
 """Fields of `Server` that a variant's own value replaces; `args` are appended and `env` is laid over."""
 
 
-def load_suite(path: str | Path, environ: Mapping[str, str], known: Mapping[str, Collection[str]] | None = None) -> Suite:
+def load_suite(
+    path: str | Path,
+    environ: Mapping[str, str],
+    known: Mapping[str, Collection[str]] | None = None,
+    text: str | None = None,
+) -> Suite:
     """Raises SuiteError with every mistake in the file, sorted by line.
 
-    `known` lists the names that exist for `engine` and `dataset`; a kind left out is not checked.
+    `known` lists the names that exist for `engine` and `dataset`; a kind left out is not checked. `text` is the
+    file's, where it was read already.
     """
-    document = read_document(path, environ)
+    document = read_document(path, environ, text)
     check_structure(document)
     sketches = sketch_variants(document)
     check_meaning(document, sketches, known or {})

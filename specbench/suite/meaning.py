@@ -146,8 +146,19 @@ def _check_workloads(document: Document, known: Collection[str] | None) -> None:
                 dataset.keys, f"dataset {quoted(dataset.value)} does not exist{suggestion(dataset.value, known)}"
             )
         _check_dataset(document, index, dataset, path)
+        _check_streams(document, fields.get("concurrency"))
         _check_arrival(document, index)
         _check_saturate(document, index)
+
+
+def _check_streams(document: Document, given: Given | None) -> None:
+    """A level is known by its workload and its streams: twice the same would be taken for one."""
+    streams = given.value if given and isinstance(given.value, list) else []
+    for place, count in enumerate(streams):
+        if given is not None and count in streams[:place]:
+            document.complain(
+                (*given.keys, place), f"concurrency {count} is listed twice; list it once, or raise 'launches'"
+            )
 
 
 def _check_dataset(document: Document, index: int, dataset: Given | None, path: Given | None) -> None:

@@ -40,10 +40,13 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def read_document(path: str | Path, environ: Mapping[str, str]) -> Document:
-    """Raises SuiteError when the file can't be read or is no YAML mapping; lesser faults are left as complaints."""
+def read_document(path: str | Path, environ: Mapping[str, str], text: str | None = None) -> Document:
+    """`text` is what was read from there already: a pipe gives it once.
+
+    Raises SuiteError when the file can't be read or is no YAML mapping; lesser faults are left as complaints.
+    """
     document = Document(str(path))
-    root = _compose(_read_text(Path(path), document.path), document.path)
+    root = _compose(read_text(path) if text is None else text, document.path)
     if not isinstance(root, yaml.MappingNode):
         what = "is empty" if root is None else "holds no mapping"
         raise SuiteError([Problem(document.path, 1, f"the file {what}; a suite has keys such as name, model, variants")])
@@ -51,7 +54,9 @@ def read_document(path: str | Path, environ: Mapping[str, str]) -> Document:
     return document
 
 
-def _read_text(file: Path, shown: str) -> str:
+def read_text(path: str | Path) -> str:
+    """A suite's text. Raises SuiteError."""
+    file, shown = Path(path), str(path)
     try:
         with file.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)

@@ -52,19 +52,33 @@ class Bed:
         path.write_text(text + "".join(f"  - {{{variant}}}\n" for variant in variants))
         return path
 
-    def start(self, *words: str, env: Mapping[str, str] | None = None, limit_bytes: int = -1) -> subprocess.Popen[str]:
+    def start(
+        self, *words: str, env: Mapping[str, str] | None = None, limit_bytes: int = -1, stdin: str | None = None
+    ) -> subprocess.Popen[str]:
         """`specbench run …` in the background; no file may grow beyond `limit_bytes`."""
+        return self.start_plain(*words, "--out", str(self.folder / "results"), env=env, limit_bytes=limit_bytes, stdin=stdin)
+
+    def start_plain(
+        self, *words: str, env: Mapping[str, str] | None = None, limit_bytes: int = -1, stdin: str | None = None
+    ) -> subprocess.Popen[str]:
+        """With these words alone."""
         limits = (limit_bytes, limit_bytes)
-        return subprocess.Popen(
-            [sys.executable, "-m", "specbench.cli.main", "run", *words, "--out", str(self.folder / "results")],
+        process = subprocess.Popen(
+            [sys.executable, "-m", "specbench.cli.main", "run", *words],
             # An editable install is found after every folder on the path, so the checkout must be on it too.
             env={**os.environ, "PYTHONPATH": os.pathsep.join((str(self.folder / "path"), str(ROOT))), **(env or {})},
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
         )
+        if process.stdin is not None and stdin is not None:
+            process.stdin.write(stdin)
+            process.stdin.close()
+            process.stdin = None
+        return process
 
     def run(
         self, *words: str, env: Mapping[str, str] | None = None, limit_bytes: int = -1

@@ -97,6 +97,16 @@ def test_a_server_that_dies_under_load(bed: Bed) -> None:
     assert any(one.error for one in trial.requests)
 
 
+def test_a_server_that_dies_at_the_last_request(bed: Bed) -> None:
+    text = SUITE.replace("concurrency: [2]", "concurrency: [1]")
+    done = bed.run(str(bed.suite("name: plain, args: [--die-after, 7]", text=text)))
+    assert done.returncode == 1
+    trial = only(bed.stored().trials)
+    assert trial.record.failure is not None
+    assert (trial.record.failure.kind, trial.record.failure.exit_code) == ("died_under_load", 3)
+    assert [one.error is None for one in trial.requests] == [True] * 6 + [False]
+
+
 def test_a_server_that_refuses_every_request(bed: Bed) -> None:
     done = bed.run(str(bed.suite("name: plain, args: [--refuse]")))
     assert done.returncode == 1
@@ -115,7 +125,9 @@ def test_an_interrupt_keeps_what_was_recorded(bed: Bed, number: signal.Signals) 
     wait_for_lines(bed, "plain.launch0", 8)
     process.send_signal(number)
     done = finish(process)
-    assert done.returncode == 130, done.stderr
+    assert done.returncode == 128 + number, done.stderr
+    assert "Results by workload and streams" in done.stdout or "plain" in done.stdout
+    assert f"go on with: specbench run --resume {bed.stored().folder}" in done.stderr
     stored = bed.stored()
     trial = only(stored.trials)
     assert not stored.run.complete

@@ -1,6 +1,8 @@
 """The results folder: what is written is read again, and nothing doubtful is read at all."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -205,3 +207,48 @@ def test_json_nested_too_deep_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"schema_version": 1, "suite": ' + "[" * 100_000 + "]" * 100_000 + "}")
     with pytest.raises(StoreError, match="can't be read as a RunRecord"):
         read_run(tmp_path)
+
+
+def test_lines_that_could_not_be_synced_forbid_complete_alone(run: RunWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: LineFile) -> None:
+        raise StoreError("no space")
+
+    with run.open_trial(LATER) as trial, monkeypatch.context() as patch:
+        patch.setattr(LineFile, "sync", full)
+        for complete in (True, False):
+            with pytest.raises(StoreError, match="no space"):
+                trial.write_manifest(TrialRecord(trial=LATER, engine="fake", complete=complete))
+            assert (trial.folder / MANIFEST_FILE).exists() is not complete
+
+
+def test_a_launch_is_set_aside_whole_and_can_be_begun_again(run: RunWriter) -> None:
+    for number in (1, 2):
+        aside = run.set_aside(TRIAL)
+        assert aside == run.folder / "aside" / f"{TRIAL.folder}.{number}"
+        assert (aside / REQUESTS_FILE).exists() is (number == 1)
+        assert read_run(run.folder).trials == ()
+        (run.folder / TRIAL.folder).mkdir()
+    assert run.set_aside(LATER) is None
+
+
+def test_a_line_that_was_written_in_part_is_taken_back(tmp_path: Path) -> None:
+    lines = LineFile(tmp_path / "lines")
+    lines.append(Observation(at_s=0.0, source="log", name="x"))
+    whole = (tmp_path / "lines").read_bytes()
+    code = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from specbench.errors import StoreError\n"
+        "from specbench.records import Observation\n"
+        "from specbench.store import LineFile\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)\n"
+        "try:\n"
+        "    LineFile(Path(sys.argv[1])).append(Observation(at_s=0.0, source='log', name='y' * 100))\n"
+        "except StoreError as error:\n"
+        "    print(error)\n"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / "lines"), str(len(whole) + 10)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "only 10 of" in done.stdout
+    assert (tmp_path / "lines").read_bytes() == whole
+    lines.close()

@@ -21,6 +21,8 @@ UNITLESS: Final = {
     "temperature": "sampling; no unit",
     "port": "a name made of digits",
     "nccl_port": "a name made of digits",
+    "pid": "a name made of digits",
+    "watcher_pid": "a name made of digits",
     "gpu_ids": "names made of digits",
     "topk": "the field's own word: branches a draft step",
     "ngram": "the field's own word: tokens matched",

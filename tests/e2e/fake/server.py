@@ -11,6 +11,9 @@ from pathlib import Path
 
 SLEEPER = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 
+DAEMON = f"import os, time; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); {SLEEPER}"
+"""Twice forked in a session of its own: nobody's child and in nobody's group."""
+
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
@@ -21,6 +24,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--die-after", type=int, default=0)
     parser.add_argument("--refuse", action="store_true")
     parser.add_argument("--stubborn", action="store_true")
+    parser.add_argument("--daemon", action="store_true")
     parser.add_argument("--api-key")
     parser.add_argument("--leak", action="store_true", help="prints and answers what it must not")
     parser.add_argument("--at-request", nargs=3, metavar=("N", "FILE", "TEXT"), help="writes TEXT to FILE then")
@@ -111,6 +115,8 @@ def load(chosen: argparse.Namespace) -> None:
         for alone in (False, True):
             child = subprocess.Popen([sys.executable, "-c", SLEEPER], start_new_session=alone)
             say(f"child {child.pid}")
+    if chosen.daemon:
+        subprocess.run([sys.executable, "-c", DAEMON], check=True)
     if chosen.die_loading:
         for count in range(30):
             say(f"line {count}")

@@ -49,6 +49,13 @@ def test_a_port_in_use_is_seen() -> None:
     assert port_is_free("127.0.0.1", port)
 
 
+def test_a_host_that_is_not_here_is_told_at_once() -> None:
+    with pytest.raises(LaunchError, match=r"server\.host nowhere\.invalid is no address of this machine"):
+        free_port("nowhere.invalid")
+    with pytest.raises(LaunchError, match=r"server\.host 192\.0\.2\.1 is no address of this machine"):
+        free_port("192.0.2.1")
+
+
 def test_a_port_taken_on_every_address_is_seen() -> None:
     with socket.create_server(("0.0.0.0", 0)) as other:
         assert not port_is_free("127.0.0.1", other.getsockname()[1])

@@ -115,6 +115,7 @@ def test_no_variants(path: Path) -> None:
         ("{name: b, path: x}", "9: 'path' has no meaning with the built-in prompts; write dataset: jsonl"),
         ("{name: b, concurrency: 8}", "9: 'concurrency' must be a list, not 8; write [8]"),
         ("{name: b, concurrency: [1, 0]}", "9: entry 2 of 'concurrency' must be at least 1, not 0"),
+        ("{name: b, concurrency: [1, 2, 1]}", "9: concurrency 1 is listed twice; list it once, or raise 'launches'"),
         ("{name: b, api: chatt}", "9: 'api' must be one of chat, generate, not the text 'chatt'; did you mean 'chat'?"),
     ],
 )
