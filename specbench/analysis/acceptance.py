@@ -23,6 +23,8 @@ LineGroup = Literal["ignored", "unrecognised", "partial", "duplicate", "stale", 
 GROUPS: dict[LineKind, LineGroup] = {"unrecognised": "unrecognised", "partial": "partial", "fatal": "fatal"}
 """All other kinds without a sample are known and of no further use here."""
 BATCH_LINES: Final = 4096
+LONGEST_LENGTH: Final = 1025.0
+"""No engine drafts more tokens a step."""
 MOST_PAIRS: Final = 2000
 """Printed (length, rate) pairs that the meaning of the rate is told from."""
 MOST_EXACT: Final = 50_000
@@ -74,7 +76,7 @@ class LogReader:
         self.pairs: dict[tuple[float | None, float | None], None] = {}
         self.warnings: dict[str, None] = {}
         self.graphs = [0, 0]
-        self.cached_tokens = self.prefill_tokens = self.sample_count = 0
+        self.cached_tokens = self.prefill_tokens = self.sample_count = self.impossible_count = 0
         self._streams = Streams()
         self._samples: list[tuple[int, DecodeSample]] = []
         self._idle: list[Idle] = []
@@ -109,7 +111,7 @@ class LogReader:
     def take(self, rows: Rows | None = None, idle: Iterable[Idle] = ()) -> Rows:
         """Counts what was added since, with further rows among it; gives all decode lines of this stretch, in order."""
         own = rows_of(self._samples)
-        every = own if rows is None else joined(rows, own) if self._samples else rows
+        every = self._possible(own if rows is None else joined(rows, own) if self._samples else rows)
         kept = self._streams.take(every, sorted([*self._idle, *idle], key=lambda one: one.line))
         for group, numbers in self._groups.items():
             self.lines[group].add(np.array(numbers, np.int64))
@@ -119,6 +121,16 @@ class LogReader:
         self._count(kept.rows)
         self.sums.add(kept)
         return every
+
+    def _possible(self, rows: Rows) -> Rows:
+        """Without figures that no server can have: they are left out and counted."""
+        wrong_length = (rows.length < 1) | (rows.length > LONGEST_LENGTH)
+        wrong_tps = rows.tps < 0
+        if not (wrong_length.any() or wrong_tps.any()):
+            return rows
+        self.impossible_count += int((wrong_length | wrong_tps).sum())
+        length, tps = np.where(wrong_length, np.nan, rows.length), np.where(wrong_tps, np.nan, rows.tps)
+        return rows._replace(length=length, tps=tps)
 
     def _count(self, rows: Rows) -> None:
         """Graphs and pairs of lines that count."""

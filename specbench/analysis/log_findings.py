@@ -48,6 +48,14 @@ class Facts(Struct, frozen=True, kw_only=True):
     speculation_active: bool | None
     bucket_length: tuple[float, ...]
     died: bool
+    restart_count: int = 0
+    """Servers that started after the first record."""
+    foreign: dict[str, int] = {}
+    """Lines of other engines, by engine."""
+    unread_count: int = 0
+    """Lines that seem to hold figures and could not be read."""
+    impossible_count: int = 0
+    fault_count: int = 0
 
 
 def findings(facts: Facts) -> tuple[LogFinding, ...]:
@@ -65,6 +73,64 @@ def _died(facts: Facts) -> LogFinding | None:
     if not facts.died:
         return None
     return LogFinding(code="server_died", severity="error", message="the log names a fault that ended the server")
+
+
+def _several(facts: Facts) -> LogFinding | None:
+    if not facts.restart_count:
+        return None
+    return LogFinding(
+        code="several_launches",
+        severity="warning",
+        message=f"{facts.restart_count + 1} launches are in this log, and the figures are of all of them together",
+        remedy="cut the log where a server starts, and read each piece by itself; the rows over time tell them apart",
+    )
+
+
+def _foreign(facts: Facts) -> LogFinding | None:
+    if not facts.foreign:
+        return None
+    engine, count = max(facts.foreign.items(), key=lambda one: one[1])
+    if count < 3 and facts.record_count:
+        return None
+    return LogFinding(
+        code="another_engine",
+        severity="warning" if facts.record_count else "error",
+        message=f"{count} lines are of another engine, {engine}; they are not read",
+        remedy=f"read them by themselves, with --engine {engine}",
+    )
+
+
+def _unread(facts: Facts) -> LogFinding | None:
+    if facts.record_count or not facts.unread_count:
+        return None
+    return LogFinding(
+        code="lines_not_read",
+        severity="error",
+        message=f"{facts.unread_count} lines seem to hold figures, and none could be read: something unknown stands before "
+        "the server's own words",
+        remedy="take the prefix of the log collector off (cut, jq -r .log), or tell us the shape",
+    )
+
+
+def _impossible(facts: Facts) -> LogFinding | None:
+    if not facts.impossible_count:
+        return None
+    return LogFinding(
+        code="impossible_figures",
+        severity="warning",
+        message=f"{facts.impossible_count} decode lines hold figures that can't be (AL below 1, negative tok/s); left out",
+        remedy="look where the log comes from; a server does not write such lines",
+    )
+
+
+def _went_on(facts: Facts) -> LogFinding | None:
+    if not facts.fault_count or facts.died or not facts.record_count:
+        return None
+    return LogFinding(
+        code="fault_survived",
+        severity="info",
+        message=f"{facts.fault_count} lines name a fault, and the server went on, or was started again",
+    )
 
 
 def _faked(facts: Facts) -> LogFinding | None:
@@ -182,6 +248,11 @@ def _only_first(facts: Facts) -> LogFinding | None:
 
 RULES: Final[tuple[Callable[[Facts], LogFinding | None], ...]] = (
     _died,
+    _unread,
+    _several,
+    _foreign,
+    _impossible,
+    _went_on,
     _faked,
     _inactive,
     _dead,

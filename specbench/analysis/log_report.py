@@ -100,6 +100,7 @@ def study_blocks(
     ends, number = Ends(), 0
     for block, rows in _read(engine, itertools.chain(first, source), ahead):
         _take(block, rows, number, tally, reader)
+        tally.impossible = reader.impossible_count
         ends.take(block, number)
         number += len(block.starts)
         if on_rows is not None:
@@ -216,6 +217,11 @@ def _facts(
         speculation_active=report.speculation_active if report else None,
         bucket_length=tuple(one.accept_length for one in tally.timeline.buckets(6) if one.accept_length is not None),
         died=cause is not None,
+        restart_count=tally.restart_count,
+        foreign=dict(tally.foreign),
+        unread_count=tally.kinds["partial"] + tally.kinds["unrecognised"],
+        impossible_count=tally.impossible,
+        fault_count=tally.kinds["fatal"],
     )
 
 
@@ -263,6 +269,8 @@ def _cause(tally: Tally, ends: Ends) -> DeathCause | None:
     if found is None or (found.code == "unknown" and not tally.kinds["fatal"]):
         return None
     line = found.decisive_line
+    if tally.engine == "sglang" and not tally.killed and line is not None and number_of(line) < tally.last_record:
+        return None  # it went on, or was started again
     return DeathCause(
         code=found.code,
         sentence=found.sentence,

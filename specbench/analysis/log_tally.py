@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from specbench.analysis.log_counts import LOG_INTERVAL_S, STALE_FACTOR, Counts
 from specbench.analysis.log_rows import Rows
 from specbench.dialects import DecodeSample, LogLine
-from specbench.dialects.detect import Engine
+from specbench.dialects.detect import Engine, writer_of_figures
 from specbench.units import PerSecond
 
 EXAMPLES: Final = 5
+KILLING: Final = ("exception", "child_failed", "subprocess_crashed", "watchdog_timeout")
+"""Faults that end an SGLang server; others may be about one request."""
+MOST_STARTS: Final = 1000
 BUCKETS: Final = 12
 
 Floats = NDArray[np.float64]
@@ -144,16 +147,25 @@ class Tally:
         self.phases: dict[str, Phase] = {}
         self.settings: dict[str, Any] = {}
         self.warnings: dict[str, int] = {}
-        self.ready = self.is_tool = False
+        self.ready = self.is_tool = self.killed = False
         self.number = self.samples = 0
         self.rates: deque[float] = deque(maxlen=100_000)
         self.intervals: deque[tuple[int, float]] = deque(maxlen=100_000)
         self.busy_after_last = self.requests = self.without_drafts_after = 0
+        self.first_record = self.last_record = 0
+        """Line numbers; 0 without a record."""
+        self.starts: list[int] = []
+        """Lines that say a server starts or is ready, the first few."""
+        self.foreign: Counter[str] = Counter()
+        """Lines of other engines, by engine."""
+        self.impossible = 0
+        """Records with figures that can't be: AL below 1, or below zero tok/s."""
 
     def add(self, number: int, line: LogLine) -> None:
         """One message, and its line's number. SGLang's decode lines come through `add_rows`."""
         self.number = number
         self.kinds[line.kind] += 1
+        self.killed = self.killed or line.name in KILLING
         if line.sample is not None:
             self._sample(line.sample)
         elif line.kind == "unrecognised" and len(self.unrecognised) < EXAMPLES:
@@ -163,7 +175,16 @@ class Tally:
         elif line.kind == "warning":
             self.warnings.setdefault(line.name, self.number)
         self.ready = self.ready or line.kind == "ready"
+        if line.kind == "ready" or line.name in ("server_args", "arguments"):
+            self.starts += [number] if len(self.starts) < MOST_STARTS else []
+        if line.kind in ("noise", "unrecognised") and (other := writer_of_figures(line.text)) not in (None, self.engine):
+            self.foreign[str(other)] += 1
         self._known(line)
+
+    @property
+    def restart_count(self) -> int:
+        """Servers that started after the first record was written."""
+        return sum(1 for number in self.starts if self.first_record and number > self.first_record)
 
     def _known(self, line: LogLine) -> None:
         value = line.value
@@ -196,16 +217,24 @@ class Tally:
     def add_rows(self, rows: Rows, ts: Callable[[int], str | None]) -> None:
         """SGLang's decode lines; `ts` gives the clock of one by its place."""
         self.samples += len(rows.line)
+        if len(rows.line):
+            self._mark(int(rows.line[0]))
+            self._mark(int(rows.line[-1]))
         weights = np.where(rows.running > 0, rows.running, 1.0)
         told = ~np.isnan(rows.length)
         every = bool(told.all())
         self.counts.spread.add_many(rows.length if every else rows.length[told], weights if every else weights[told])
         self.timeline.add_many(ts, rows.length, weights, rows.tps)
 
+    def _mark(self, number: int) -> None:
+        self.first_record = self.first_record or number
+        self.last_record = number
+
     def _sample(self, sample: DecodeSample) -> None:
         if self.engine == "sglang":
             return
         self.samples += 1
+        self._mark(self.number)
         extra = sample.extra
         self.counts.request_tokens -= int(extra.get("output_tokens", 0)) if "lines" not in extra else 0
         if extra.get("drafted_tps"):

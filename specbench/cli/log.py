@@ -43,18 +43,29 @@ def run(args: argparse.Namespace) -> int:
     from specbench.render import log_report
     from specbench.suite.secrets import secrets_of
 
+    check_version(args.engine_version)
     interrupt, follow = Interrupt(), args.follow
     if follow:
         signal.signal(signal.SIGINT, interrupt)
     live = Live() if follow and not args.json else None
     with _open(args.file) as source:
-        texts = blocks(source, follow, interrupt)
+        texts = blocks(source, follow, interrupt, None if args.file == "-" else Path(args.file))
         found = study_blocks(texts, args.engine, args.engine_version, live, ahead=not follow)
     if found is None:
         raise SpecbenchError(f"{args.file}: no line of SGLang, vLLM or llama.cpp in it; --engine names the engine")
     text = log_report.as_json(found) if args.json else log_report.render(found, PIPED_COLUMNS)
     print(secrets_of(None, os.environ).clean(text), end="")
     return 0
+
+
+def check_version(word: str | None) -> None:
+    """Raises SpecbenchError for what is no version."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        Version(word or "0")
+    except InvalidVersion:
+        raise SpecbenchError(f"--engine-version {word} is no version; write one such as 0.5.8") from None
 
 
 def _open(name: str) -> BinaryIO:

@@ -1,7 +1,10 @@
 """A log file, or a pipe, as blocks of whole lines in a few buffers that are used again and again."""
 
+import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO, Final
 
 from specbench.dialects.blocks import SLACK_BYTES
@@ -21,6 +24,17 @@ class Interrupt:
     def __init__(self) -> None:
         self.waiting = self.asked = False
 
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """While it waits. Raises KeyboardInterrupt, also where the signal came before."""
+        self.waiting = True
+        try:
+            if self.asked:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self.waiting = False
+
     def __call__(self, *_: object) -> None:
         """The signal's handler."""
         self.asked = True
@@ -28,27 +42,27 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
-def blocks(source: BinaryIO, follow: bool, interrupt: Interrupt | None = None) -> Iterator[tuple[memoryview, int]]:
+def blocks(
+    source: BinaryIO, follow: bool, interrupt: Interrupt | None = None, path: Path | None = None
+) -> Iterator[tuple[memoryview, int]]:
     """Whole lines and their size; when following, a line without its end is waited for, and what
-    is empty says that nothing is new. Ctrl-C ends the log."""
+    is empty says that nothing is new. A followed file that is emptied or replaced at its `path` is read from its start.
+    Ctrl-C ends the log."""
     interrupt = interrupt or Interrupt()
     buffers = [bytearray(BLOCK_BYTES + SLACK_BYTES) for _ in range(BUFFERS)]
     place, have, wanted = 0, 0, FIRST_BYTES
     ended = False
     while not ended:
         buffer = buffers[place]
-        interrupt.waiting = True
         try:
-            if interrupt.asked:
-                raise KeyboardInterrupt
-            size = _fill(source, buffer, have, wanted, follow)
+            with interrupt.heard():
+                size = _fill(source, buffer, have, wanted, follow)
+                if size == have and follow:
+                    source = source if path is None else _current(source, path)
+                    time.sleep(POLL_S)
             ended = size == have and not follow
-            if size == have and follow:
-                time.sleep(POLL_S)
         except KeyboardInterrupt:
             size, ended = have, True
-        finally:
-            interrupt.waiting = False
         if size == have and not ended:
             yield memoryview(buffer), 0
             continue
@@ -72,6 +86,21 @@ def _fill(source: BinaryIO, buffer: bytearray, have: int, wanted: int, follow: b
             if follow:
                 break
     return size
+
+
+def _current(source: BinaryIO, path: Path) -> BinaryIO:
+    """The file as it is now: from its start when it was emptied, the new one when another lies in its place."""
+    try:
+        now, own = path.stat(), os.fstat(source.fileno())
+        if (now.st_dev, now.st_ino) != (own.st_dev, own.st_ino):
+            replaced = path.open("rb", buffering=0)
+            source.close()
+            return replaced
+    except FileNotFoundError:
+        return source
+    if own.st_size < source.tell():
+        source.seek(0)
+    return source
 
 
 def _roomy(buffer: bytearray, have: int) -> bytearray:

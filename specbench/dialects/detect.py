@@ -25,6 +25,19 @@ MARKS: Final[tuple[tuple[Engine, re.Pattern[str]], ...]] = (
 )
 
 
+FIGURES: Final[tuple[tuple[Engine, re.Pattern[str]], ...]] = (
+    ("vllm", re.compile(r"(?:SpecDecoding|Speculative) metrics: |Avg prompt throughput: ")),
+    ("sglang", re.compile(r"(?:Decode|Prefill) batch[.,]? (?:\[\d+\],? ?)?#")),
+    ("llamacpp", re.compile(r"slot +print_timing: +id|draft acceptance(?: rate)? = ")),
+)
+
+
+def writer_of_figures(line: str) -> Engine | None:
+    """Whose line of figures it is; None when it is no such line."""
+    head = line[:600]
+    return next((engine for engine, mark in FIGURES if mark.search(head)), None)
+
+
 def engine_of(line: str) -> Engine | None:
     """None when the line could be anybody's."""
     head = line[:600]

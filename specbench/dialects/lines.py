@@ -1,5 +1,6 @@
 """What stands before a server's own message: colours, log collectors, containers, clocks, ranks."""
 
+import json
 import re
 from typing import NamedTuple
 
@@ -38,6 +39,11 @@ CUT_STAMP = re.compile(r"\[\d{1,4}(?:-[\d :.A-Z_-]{0,60})?$")
 """A line that ends inside its own stamp."""
 
 
+ANY_PREFIX = re.compile(rf"[^'\"=({{\[]{{1,80}}?(?=\[{DAY} {CLOCK}(?: [A-Z][A-Z_]*\d+)*\] (?:Decode|Prefill) batch)")
+"""Whatever a collector writes before a batch line's own stamp (`srun --label`, stern, a host's name), without the marks
+that stand before a prompt's text."""
+
+
 class Stripped(NamedTuple):
     """A line without what stands before the message."""
 
@@ -51,7 +57,7 @@ class Stripped(NamedTuple):
 
 def strip(line: str) -> Stripped:
     """Takes prefixes off the front until none is left."""
-    rest = _without_escapes(line.rstrip("\r\n").rpartition("\r")[2])  # a progress bar overwrites itself
+    rest = _without_escapes(unwrapped(line).rstrip("\r\n").rpartition("\r")[2])  # a progress bar overwrites itself
     ts: str | None = None
     rank: dict[str, int] | None = None
     stamped = False
@@ -62,6 +68,17 @@ def strip(line: str) -> Stripped:
             rank, stamped = ranks_of(groups["ranks"]), True
         rest = rest[found.end() :]
     return Stripped(rest.replace(SEAM, " ").strip(), ts, rank, stamped)
+
+
+def unwrapped(line: str) -> str:
+    """The server's own line out of a container engine's JSON (`{"log":"…\\n","stream":…}`); any other line as it is."""
+    if not line.startswith('{"log":"'):
+        return line
+    try:
+        log = json.loads(line)["log"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return line
+    return log if isinstance(log, str) else line
 
 
 def ranks_of(text: str) -> dict[str, int] | None:
@@ -76,7 +93,7 @@ def _prefix(rest: str) -> re.Match[str] | None:
         found = pattern.match(rest)
         if found is not None and found.end():
             return found
-    return None
+    return ANY_PREFIX.match(rest) if " batch" in rest and rest[:1] != "[" else None
 
 
 def _without_escapes(line: str) -> str:

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from specbench.dialects import DecodeSample, LogLine
-from specbench.dialects.lines import ESCAPES
+from specbench.dialects.lines import ESCAPES, unwrapped
 from specbench.dialects.llamacpp_events import event
 
 COLLECTOR = re.compile(
@@ -156,7 +156,7 @@ def _tool_sample(values: dict[str, Any], lines: list[int], text: str) -> LogLine
 
 def strip(line: str) -> tuple[str, str | None]:
     """The message and the server's own clock (minutes.seconds.milliseconds.microseconds since its start)."""
-    text = line.rstrip("\r\n").rpartition("\r")[2]
+    text = unwrapped(line).rstrip("\r\n").rpartition("\r")[2]
     if "[" in text:
         text = ESCAPES.sub("", text)
     while True:

