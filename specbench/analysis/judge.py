@@ -105,7 +105,8 @@ def obstacles(arm: Arm, baseline: Arm) -> dict[Key, str]:
 
 def _summary(arm: Arm, baseline: Arm, key: Key) -> Summary:
     codes = cell_codes(arm, baseline, key)
-    ratio = None if "not_comparable" in codes else speedup(arm.cells[key], baseline.cells[key])
+    apart = "not_comparable" in codes or (arm.is_synthetic and parity.obstacle(arm, baseline, key) is not None)
+    ratio = None if apart else speedup(arm.cells[key], baseline.cells[key])
     return summarise(arm, arm.cells[key], verdicts.foremost(codes), ratio, baseline.cells[key])
 
 

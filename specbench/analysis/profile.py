@@ -25,7 +25,7 @@ def profile_of(arm: Arm) -> Profile:
     requests = [request for cell in arm.cells.values() for request in cell.served]
     return Profile(
         variant=arm.variant.name,
-        position_ratio=positions(requests),
+        position_ratio=whole(positions(requests), arm),
         categories=tuple(categories(requests)),
         depths=tuple(depths(requests)),
         quarters=tuple(quarters(requests)),
@@ -40,6 +40,12 @@ def positions(requests: Iterable[RequestRecord]) -> tuple[Ratio, ...]:
     if not steps:
         return ()
     return tuple(sum(totals[place:]) / steps for place in range(1, len(totals)))
+
+
+def whole(shares: Sequence[Ratio], arm: Arm) -> tuple[Ratio, ...]:
+    """Every position that is drafted: those that no step ever accepted are not in the histograms."""
+    deepest = (arm.longest_accept_tokens or 1) - 1
+    return (*shares, *[0.0] * (deepest - len(shares))) if shares else ()
 
 
 def categories(requests: Iterable[RequestRecord]) -> Iterable[Part]:

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     for name in args.files:
         try:
-            rows += rows_of(Path(name).read_text(encoding="utf-8"))
+            rows += [{**row, "file": Path(name).stem} for row in rows_of(Path(name).read_text(encoding="utf-8"))]
         except OSError as error:
             raise SpecbenchError(f"{name}: {error.strerror or error}") from None
         except ValueError as error:

@@ -28,7 +28,7 @@ def render(found: Imported) -> str:
 
 
 def _line(row: dict[str, Any], place: int) -> str:
-    name = words.clean(str(row.get("tag") or row.get("model") or f"row {place}"))
+    name = words.clean(str(row.get("tag") or row.get("file") or row.get("model") or f"row {place}"))
     cells = (
         name if len(name) <= 20 else name[:19] + "…",
         words.clean(str(row.get("max_concurrency") or words.NOTHING)),

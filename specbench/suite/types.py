@@ -157,7 +157,7 @@ class Saturate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return (*found, last) if last > found[-1] else tuple(found)
 
 
-Streams = Annotated[int, Meta(extra_json_schema={"minimum": 1})]
+Streams = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": 100_000})]
 """0 is never written in a file: it is the level of an open loop."""
 OPEN_LOOP: Final = (0,)
 

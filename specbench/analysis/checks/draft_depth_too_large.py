@@ -6,9 +6,11 @@ from typing import Final
 from specbench.analysis import Finding, Summary
 from specbench.analysis.cells import Arm
 from specbench.analysis.checks import Check, Evidence
-from specbench.analysis.profile import positions
+from specbench.analysis.profile import positions, whole
 from specbench.units import Ratio, Second
 
+FEWEST_STEPS: Final = 200
+"""Fewer verify steps tell too little of the later positions."""
 GAIN_RATIO: Final = 1.05
 """Less is within what the estimate can't tell."""
 
@@ -22,7 +24,10 @@ def check(evidence: Evidence) -> Iterable[Finding]:
             continue
         row = min(rows, key=lambda one: one.concurrency)
         plain = next((one for one in baseline if (one.workload, one.concurrency) == (row.workload, row.concurrency)), None)
-        shares = positions(arm.cells[row.workload, row.concurrency].served)
+        served = arm.cells[row.workload, row.concurrency].served
+        shares = whole(positions(served), arm)
+        if sum(one.verify_count or 0 for one in served) < FEWEST_STEPS:
+            continue
         if plain is None or plain.step_time is None or row.step_time is None or len(shares) < 2:
             continue
         if min(plain.step_time.p50_s, row.step_time.p50_s) <= 0:  # chunks that all came at once tell no step's time
@@ -50,9 +55,9 @@ def _finding(name: str, arm: Arm, row: Summary, shares: Sequence[Ratio], best: i
         code="draft_depth_too_large",
         severity="note",
         variant=name,
-        message=f"{len(shares)} draft tokens are more than pay: {best} would be about {gain:.2f}× as fast "
-        f"({row.workload} at {row.concurrency}; estimated).",
-        evidence=f"accepted by position: {told}; each draft token is taken to cost the same",
+        message="More is drafted a step than pays, by an estimate that takes each draft token to cost the same.",
+        evidence=f"K = {len(shares)}: K = {best} would be about {gain:.2f}× as fast ({row.workload} at {row.concurrency}); "
+        f"accepted by position {told}",
         remedy=f"Measure `draft_tokens: {best + 1}` beside it.",
     )
 

@@ -30,8 +30,8 @@ def check(evidence: Evidence) -> Iterable[Finding]:
             variant=name,
             message=f"The first answers took {ratio:.1f} × as long per token as the later ones ({cell.workload} at "
             f"{cell.concurrency}): kernels were compiled or graphs captured while it was measured.",
-            evidence=f"median TPOT of the first {max(1, cell.concurrency)} against the rest",
-            remedy="Raise `warmup_request_count` in the workload, or start the server with its own warm-up.",
+            evidence=f"median TPOT of the first wave ({max(1, cell.concurrency)} of each launch) against the later ones",
+            remedy="Raise `request_count` under `warmup` in the suite, or start the server with its own warm-up.",
         )
 
 

@@ -174,8 +174,8 @@ def test_which_depth_would_have_been_best() -> None:
 def test_a_draft_that_goes_too_deep_is_a_note_with_an_estimate() -> None:
     base = [request(0, chunks=[(0.1 + 0.05 * place, 1) for place in range(20)])]
     deep = request(
-        0, chunks=[(0.1 + 0.11 * place, 2) for place in range(20)], drafts=(20, 19), accept_histogram=(4, 11, 2, 2)
+        0, chunks=[(0.1 + 0.11 * place, 2) for place in range(20)], drafts=(210, 200), accept_histogram=(44, 110, 24, 22)
     )
     found = findings([deep], base)["draft_depth_too_large"]
-    assert "3 draft tokens are more than pay: 1 would be about" in found.message
+    assert "K = 3: K = 1 would be about" in found.evidence
     assert found.remedy == "Measure `draft_tokens: 2` beside it."
