@@ -10,6 +10,7 @@ from typing import Final
 from specbench.analysis import Part, Profile
 from specbench.analysis.cells import Arm
 from specbench.analysis.metrics import correct_tokens_of, pooled_accept_length
+from specbench.dialects.metrics import counted_between
 from specbench.records import RequestRecord
 from specbench.units import Ratio
 
@@ -25,7 +26,7 @@ def profile_of(arm: Arm) -> Profile:
     requests = [request for cell in arm.cells.values() for request in cell.served]
     return Profile(
         variant=arm.variant.name,
-        position_ratio=positions(requests),
+        position_ratio=positions(requests) or counted_positions(arm),
         categories=tuple(categories(requests)),
         depths=tuple(depths(requests)),
         quarters=tuple(quarters(requests)),
@@ -40,6 +41,17 @@ def positions(requests: Iterable[RequestRecord]) -> tuple[Ratio, ...]:
     if not steps:
         return ()
     return tuple(sum(totals[place:]) / steps for place in range(1, len(totals)))
+
+
+def counted_positions(arm: Arm) -> tuple[Ratio, ...]:
+    """From the server's counters, as a share of the steps that drafted; empty when a level was not counted."""
+    loads = [load for cell in arm.cells.values() for load in cell.loads]
+    counted = [counted_between(*load.counters) if load.counters else None for load in loads]
+    known = [one for one in counted if one is not None]
+    steps = sum(one.draft_count for one in known)
+    if not steps or len(known) < len(counted):
+        return ()
+    return tuple(sum(column) / steps for column in itertools.zip_longest(*(one.position_tokens for one in known), fillvalue=0))
 
 
 def categories(requests: Iterable[RequestRecord]) -> Iterable[Part]:
