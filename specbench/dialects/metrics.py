@@ -37,7 +37,7 @@ def counted_between(before: Mapping[str, float], after: Mapping[str, float]) -> 
     """None without such counters, or when they fell: the server was started anew."""
     if not any(_named(name, DRAFTS) for name in after):
         return None
-    grown = {name: value - before.get(name, 0.0) for name, value in after.items()}
+    grown = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {*before, *after}}
     drafts, accepted, proposed = (round(_total(grown, name)) for name in (DRAFTS, ACCEPTED, PROPOSED))
     positions: dict[int, float] = {}
     for name, value in grown.items():

@@ -160,7 +160,7 @@ def speculative_config(
     method = speculation.method or (drafter.method if drafter else None)
     if method is None:
         raise SpecbenchError(f"variant '{name}' names no method: add `method:` to its speculation or drafter")
-    word = OLD_MTP if method == "mtp" and version is not None and not _at_least(version, ONE_MTP) else METHODS[method]
+    word = OLD_MTP if method == "mtp" and _before(version, ONE_MTP) else METHODS[method]
     config: dict[str, str | int | float] = {"method": word}
     if drafter is not None:
         config["model"] = _home(drafter.path)
@@ -182,7 +182,7 @@ def _refusals(variant: Variant, version: str | None) -> Iterator[str]:
         yield f"{name} sets {', '.join(taken)} in `args`; model, ports and host are given out by specbench"
     if str(variant.server.env.get("VLLM_USE_V1", "1")) == "0":
         yield f"{name} asks for vLLM's V0 engine (VLLM_USE_V1=0), which counts acceptance otherwise; leave it out"
-    if version is not None and not _at_least(version, OLDEST):
+    if _before(version, OLDEST):
         yield f"{name}: vLLM {version} runs the V0 engine; specbench launches 0.9 and newer, whose V1 counts verify steps"
     if speculation is None:
         return
@@ -190,10 +190,11 @@ def _refusals(variant: Variant, version: str | None) -> Iterator[str]:
         yield f"{name}: vLLM drafts in a chain; leave `topk` and `steps` out (1 and {speculation.proposed_tokens})"
     if speculation.synthetic_length is None:
         return
-    if version is not None and not _at_least(version, PER_REQUEST):
+    if _before(version, PER_REQUEST):
         yield f"{name}: vLLM {version} can't pretend an acceptance length; remove `synthetic_length`, or use 0.32 or newer"
     if speculation.synthetic_length > speculation.draft_tokens:
-        yield f"{name}: a `synthetic_length` of {speculation.synthetic_length:g} is more than the {speculation.draft_tokens} draft tokens"
+        length, most = speculation.synthetic_length, speculation.draft_tokens
+        yield f"{name}: a `synthetic_length` of {length:g} is more than the {most} draft tokens"
 
 
 def _program(launch: Launch) -> tuple[str, ...]:
@@ -206,10 +207,22 @@ def _program(launch: Launch) -> tuple[str, ...]:
 
 def _at_least(version: str | None, wanted: Version) -> bool:
     """False for a version that is not known."""
+    known = _known(version)
+    return known is not None and known >= wanted
+
+
+def _before(version: str | None, wanted: Version) -> bool:
+    """False for a version that is not known."""
+    known = _known(version)
+    return known is not None and known < wanted
+
+
+def _known(version: str | None) -> Version | None:
+    """None also for a build from a checkout without tags, which calls itself 0.1.dev."""
     try:
-        return version is not None and Version(version) >= wanted
+        return None if version is None or version.startswith("0.1.dev") else Version(version)
     except InvalidVersion:
-        return False
+        return None
 
 
 def _looks_local(path: str) -> bool:
