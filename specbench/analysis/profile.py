@@ -51,7 +51,9 @@ def counted_positions(arm: Arm) -> tuple[Ratio, ...]:
     steps = sum(one.draft_count for one in known)
     if not steps or len(known) < len(counted):
         return ()
-    return tuple(sum(column) / steps for column in itertools.zip_longest(*(one.position_tokens for one in known), fillvalue=0))
+    return tuple(
+        sum(column) / steps for column in itertools.zip_longest(*(one.position_tokens for one in known), fillvalue=0)
+    )
 
 
 def categories(requests: Iterable[RequestRecord]) -> Iterable[Part]:

@@ -40,7 +40,11 @@ SERVER_MODULE: Final = "vllm.entrypoints.openai.api_server"
 SERVE_MODULE: Final = "vllm.entrypoints.cli.main"
 PER_REQUEST_FLAG: Final = "--per-request-spec-decode-metrics"
 OURS: Final = ("--port", "--host", "--model")
-ALIASES: Final = {"-tp": "--tensor-parallel-size", "-sc": "--speculative-config", "--speculative_config": "--speculative-config"}
+ALIASES: Final = {
+    "-tp": "--tensor-parallel-size",
+    "-sc": "--speculative-config",
+    "--speculative_config": "--speculative-config",
+}
 DEVELOPER: Final = "VLLM_SERVER_DEV_MODE"
 VERSION_TIMEOUT_S: Final = 60.0
 ASK_VERSION: Final = (
@@ -184,8 +188,11 @@ def _refusals(variant: Variant, version: str | None) -> Iterator[str]:
         yield f"{name} asks for vLLM's V0 engine (VLLM_USE_V1=0), which counts acceptance otherwise; leave it out"
     if _before(version, OLDEST):
         yield f"{name}: vLLM {version} runs the V0 engine; specbench launches 0.9 and newer, whose V1 counts verify steps"
-    if speculation is None:
-        return
+    if speculation is not None:
+        yield from _speculation_refusals(name, speculation, version)
+
+
+def _speculation_refusals(name: str, speculation: Speculation, version: str | None) -> Iterator[str]:
     if speculation.topk != 1 or speculation.steps_count != speculation.proposed_tokens:
         yield f"{name}: vLLM drafts in a chain; leave `topk` and `steps` out (1 and {speculation.proposed_tokens})"
     if speculation.synthetic_length is None:

@@ -66,9 +66,11 @@ class Control:
         if not self._endpoints.flush:
             return None
         give_up_s = clock.now_s() + FLUSH_RETRY_S
-        while (flushed := await self._flush_once()) is False and clock.now_s() <= give_up_s:
+        while True:
+            flushed = await self._flush_once()
+            if flushed is not False or clock.now_s() > give_up_s:
+                return flushed
             await asyncio.sleep(0.1)
-        return flushed
 
     async def _flush_once(self) -> bool | None:
         """None where every path is unknown to the server: waiting would not help."""

@@ -96,9 +96,7 @@ def make_draft(folder: Path, text: bytes) -> None:
 
     begin_single()
     untrained = llama.llama_weights(2, DRAFT_LAYERS, DRAFT_HIDDEN, DRAFT_INNER)
-    folders.write_llama(
-        folder / "draft", train.train_llama(untrained, text, 12, DRAFT_STEPS, noted("draft")), DRAFT_INNER
-    )
+    folders.write_llama(folder / "draft", train.train_llama(untrained, text, 12, DRAFT_STEPS, noted("draft")), DRAFT_INNER)
 
 
 def make_heads(folder: Path, text: bytes, held_out: list[str]) -> dict[str, float]:
@@ -119,7 +117,9 @@ def make_heads(folder: Path, text: bytes, held_out: list[str]) -> dict[str, floa
     for name, weights in made.items():
         folders.write_head(folder / name, weights, INNER, HIDDEN, ids)
     prompts = torch.tensor([list(line[:PROMPT_TOKENS].encode()) for line in held_out[:PROMPT_COUNT]])
-    lengths = {name: train.head_accept_length(made[name], target, prompts, ids, 64) for name in ("eagle3", "eagle3-untrained")}
+    lengths = {
+        name: train.head_accept_length(made[name], target, prompts, ids, 64) for name in ("eagle3", "eagle3-untrained")
+    }
     noted("eagle3")(f"AL by our own forward passes, K {train.DEPTH}: {lengths}")
     return lengths
 

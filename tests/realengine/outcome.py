@@ -50,6 +50,10 @@ def _verdicts(judgement: Judgement) -> Iterator[str]:
     for row in _rows(judgement, "eagle3-untrained"):
         if row.verdict != "dead_drafter":
             yield f"eagle3-untrained, {row.workload} at {row.concurrency}: verdict {row.verdict}, should be dead_drafter"
+    yield from _lengths_in_table(judgement)
+
+
+def _lengths_in_table(judgement: Judgement) -> Iterator[str]:
     trained = [row.accept_length or 0 for row in _rows(judgement, "eagle3")]
     if min(trained, default=0) < TRAINED_AT_LEAST:
         yield f"eagle3: AL {trained}, should be at least {TRAINED_AT_LEAST}"
@@ -77,7 +81,9 @@ def _lengths(name: str, arm: Arm) -> Iterator[str]:
             if one is None:
                 yield f"{place}: no counters of /metrics"
                 return
-            theirs = [a + b for a, b in zip(theirs, (one.draft_count, one.accepted_tokens, one.proposed_tokens), strict=True)]
+            theirs = [
+                a + b for a, b in zip(theirs, (one.draft_count, one.accepted_tokens, one.proposed_tokens), strict=True)
+            ]
         if ours[1:] != theirs[1:] or (name in ALWAYS_DRAFTING and ours != theirs):
             yield f"{place}: steps, accepted, proposed are {ours} by the answers and {theirs} by /metrics"
         exact, by_metrics = pooled_accept_length(cell.served), counted_accept_length(cell)
@@ -123,7 +129,8 @@ def told(stored: StoredRun) -> Iterator[str]:
             same = sum(one.output_text == plain.get(one.prompt_id) for one in cell.served)
             sources = (pooled_accept_length(cell.served), counted_accept_length(cell), logged_accept_length(cell))
             lengths = " ".join("    –" if one is None else f"{one:5.3f}" for one in sources)
-            yield f"{name:18} {key[0]:6} {key[1]}  AL answers, metrics, log: {lengths}  same answers {same}/{len(cell.served)}"
+            place = f"{name:18} {key[0]:6} {key[1]}"
+            yield f"{place}  AL answers, metrics, log: {lengths}  same answers {same}/{len(cell.served)}"
 
 
 def main(folder: str) -> int:

@@ -67,7 +67,9 @@ def test_nothing_accepted(speculation: Speculation, verdict: str) -> None:
 def test_a_server_that_counts_and_has_no_drafts_does_not_speculate() -> None:
     plain = {"vllm:generation_tokens_total": 61.0}
     place = {"workload": "chat", "concurrency": 1, "counters": plain}
-    found = judged(SPECULATION, [Observation(at_s=0.0, source="metrics", name=name, value=place) for name in ("begin", "end")])
+    found = judged(
+        SPECULATION, [Observation(at_s=0.0, source="metrics", name=name, value=place) for name in ("begin", "end")]
+    )
     assert found.summaries[1].verdict == "speculation_inactive"
     assert found.summaries[1].accept_source == "none"
 

@@ -56,7 +56,9 @@ def test_any_text_is_read(text: str) -> None:
     assert all(value == value for value in parse_metrics(text).values())
 
 
-def vllm(engine: int, drafts: int, accepted: int, proposed: int, output: int, positions: tuple[int, ...]) -> dict[str, float]:
+def vllm(
+    engine: int, drafts: int, accepted: int, proposed: int, output: int, positions: tuple[int, ...]
+) -> dict[str, float]:
     where = f'engine="{engine}",model_name="m"'
     found = {
         f"vllm:spec_decode_num_drafts_total{{{where}}}": float(drafts),
