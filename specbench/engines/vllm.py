@@ -46,6 +46,8 @@ ALIASES: Final = {
     "--speculative_config": "--speculative-config",
 }
 DEVELOPER: Final = "VLLM_SERVER_DEV_MODE"
+"""Its `/reset_prefix_cache` exists in developer mode only, which lets anybody who reaches the port stop the server."""
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 VERSION_TIMEOUT_S: Final = 60.0
 ASK_VERSION: Final = (
     "import importlib.metadata as m, importlib.util as u\n"
@@ -97,7 +99,8 @@ class Vllm:
         args = tuple(str(word) for word in variant.server.args)
         theirs = {_name(word) for word in args if word.startswith("-")}
         words = [word for flag in _own_flags(launch) if flag[0] not in theirs for word in flag]
-        env = {DEVELOPER: "1"} | {name: str(value) for name, value in variant.server.env.items()}
+        env = {DEVELOPER: "1"} if variant.server.host in LOOPBACK else {}
+        env |= {name: str(value) for name, value in variant.server.env.items()}
         if slot.gpu_ids:
             env["CUDA_VISIBLE_DEVICES"] = ",".join(str(one) for one in slot.gpu_ids)
         return Command(argv=(_python(variant), "-m", *_program(launch), *words, *args), env=env)

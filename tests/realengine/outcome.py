@@ -4,6 +4,7 @@ Nothing here is a fixed speed: verdicts on speed must follow from the measured n
 thing that is not so.
 """
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ TRAINED_AT_LEAST: Final = 1.8
 CEILING: Final = 4.0
 SAME_ANSWERS_AT_LEAST: Final = 0.9
 """Share of answers equal to the baseline's. A batch of another shape adds in another order: near ties may turn over."""
+OWN_PASSES_RATIO: Final = 0.15
+"""Other prompts and longer answers than those of the training's own figure."""
 LOG_ROUNDING: Final = 0.005
 
 
@@ -31,6 +34,7 @@ def faults(stored: StoredRun) -> Iterator[str]:
     if not stored.run.complete:
         yield "the run did not come to its end"
     yield from _verdicts(judgement)
+    yield from _as_trained(suite_of(stored).model.path, judgement)
     yield from _deaths(arms)
     for name in SPECULATING:
         yield from _lengths(name, arms[name])
@@ -60,6 +64,14 @@ def _lengths_in_table(judgement: Judgement) -> Iterator[str]:
     for row in _rows(judgement, "copy-of-target"):
         if not 0.95 * CEILING <= (row.accept_length or 0) <= CEILING:
             yield f"copy-of-target: AL {row.accept_length}, should be nearly {CEILING}"
+
+
+def _as_trained(target: str, judgement: Judgement) -> Iterator[str]:
+    """vLLM and our own forward passes must agree on the head, so that neither's layout or positions are wrong."""
+    expected = json.loads((Path(target).parent / "made.json").read_text(encoding="utf-8"))["eagle3"]
+    for row in _rows(judgement, "eagle3"):
+        if row.workload == "prose" and abs((row.accept_length or 0) / expected - 1) > OWN_PASSES_RATIO:
+            yield f"eagle3, prose at {row.concurrency}: AL {row.accept_length}, by our own forward passes {expected}"
 
 
 def _deaths(arms: dict[str, Arm]) -> Iterator[str]:

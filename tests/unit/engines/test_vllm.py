@@ -55,6 +55,12 @@ def test_plain() -> None:
     assert found.env["VLLM_SERVER_DEV_MODE"] == "1"
 
 
+def test_a_server_that_others_reach_is_in_no_developer_mode() -> None:
+    variant = Variant(name="v", engine="vllm", server=Server(host="0.0.0.0"))
+    found = ENGINE.command(Launch(model=Model(path="m"), drafter=None, variant=variant, slot=Slot(port=1)))
+    assert "VLLM_SERVER_DEV_MODE" not in found.env
+
+
 @pytest.mark.parametrize(
     ("method", "version", "word"),
     [
