@@ -29,8 +29,12 @@ METHODS: Final[dict[Method, str]] = {
     "dflash": "dflash",
 }
 OLD_MTP: Final = "deepseek_mtp"
-ONE_MTP: Final = Version("0.11")
-"""One word, `mtp`, for all models; before, each family had its own."""
+ONE_MTP: Final = Version("0.12")
+"""One word, `mtp`, for all models; before, each family had its own. 0.32 still takes the old ones."""
+DRAFT_MODELS: Final = Version("0.14")
+"""V1 refuses plain draft models up to 0.13."""
+ONLY_V1: Final = Version("0.11")
+"""Before, what V1 could not do was silently done by V0."""
 OLDEST: Final = Version("0.9")
 LAST_WITH_MODULE: Final = Version("0.32.99")
 """Later ones may lack the server's module, which 0.32 calls deprecated: they get `serve`."""
@@ -82,7 +86,7 @@ class Vllm:
             found.append(f"the interpreter {python} does not exist or can't be run")
         elif version is None:
             found.append(f"vLLM is not installed for {python}; install it there or set `python:` in the suite")
-        found += _refusals(variant, version)
+        found += _refusals(variant, drafter, version)
         for role, path in (("model", model.path), *((("drafter", drafter.path),) if drafter else ())):
             if path.startswith("specbench:"):
                 found.append(f"the {role} {path} is made for the engine `openvino`; vLLM needs a folder or a repository")
@@ -93,13 +97,15 @@ class Vllm:
     def command(self, launch: Launch) -> Command:
         """Ours first, the suite's `args` last and verbatim. Raises SpecbenchError for what vLLM can't do."""
         variant, slot = launch.variant, launch.slot
-        refusal = next(_refusals(variant, launch.version), None)
+        refusal = next(_refusals(variant, launch.drafter, launch.version), None)
         if refusal is not None:
             raise SpecbenchError(refusal)
         args = tuple(str(word) for word in variant.server.args)
         theirs = {_name(word) for word in args if word.startswith("-")}
         words = [word for flag in _own_flags(launch) if flag[0] not in theirs for word in flag]
         env = {DEVELOPER: "1"} if variant.server.host in LOOPBACK else {}
+        if _before(launch.version, ONLY_V1):
+            env["VLLM_USE_V1"] = "1"
         env |= {name: str(value) for name, value in variant.server.env.items()}
         if slot.gpu_ids:
             env["CUDA_VISIBLE_DEVICES"] = ",".join(str(one) for one in slot.gpu_ids)
@@ -164,7 +170,7 @@ def speculative_config(
     name: str, speculation: Speculation, drafter: Drafter | None, version: str | None
 ) -> dict[str, str | int | float]:
     """`--speculative-config` of a variant `name`. Raises SpecbenchError where no method is named."""
-    method = speculation.method or (drafter.method if drafter else None)
+    method = _method(speculation, drafter)
     if method is None:
         raise SpecbenchError(f"variant '{name}' names no method: add `method:` to its speculation or drafter")
     word = OLD_MTP if method == "mtp" and _before(version, ONE_MTP) else METHODS[method]
@@ -181,7 +187,11 @@ def speculative_config(
     return config
 
 
-def _refusals(variant: Variant, version: str | None) -> Iterator[str]:
+def _method(speculation: Speculation, drafter: Drafter | None) -> Method | None:
+    return speculation.method or (drafter.method if drafter else None)
+
+
+def _refusals(variant: Variant, drafter: Drafter | None, version: str | None) -> Iterator[str]:
     """What vLLM can't do, a sentence each."""
     name, speculation = f"variant '{variant.name}'", variant.speculation
     taken = sorted(set(OURS) & {_name(str(word)) for word in variant.server.args})
@@ -192,10 +202,14 @@ def _refusals(variant: Variant, version: str | None) -> Iterator[str]:
     if _before(version, OLDEST):
         yield f"{name}: vLLM {version} runs the V0 engine; specbench launches 0.9 and newer, whose V1 counts verify steps"
     if speculation is not None:
-        yield from _speculation_refusals(name, speculation, version)
+        yield from _speculation_refusals(name, speculation, drafter, version)
 
 
-def _speculation_refusals(name: str, speculation: Speculation, version: str | None) -> Iterator[str]:
+def _speculation_refusals(
+    name: str, speculation: Speculation, drafter: Drafter | None, version: str | None
+) -> Iterator[str]:
+    if _before(version, DRAFT_MODELS) and _method(speculation, drafter) == "draft_model":
+        yield f"{name}: the V1 engine of vLLM {version} has no draft models; use 0.14 or newer, or another `method`"
     if speculation.topk != 1 or speculation.steps_count != speculation.proposed_tokens:
         yield f"{name}: vLLM drafts in a chain; leave `topk` and `steps` out (1 and {speculation.proposed_tokens})"
     if speculation.synthetic_length is None:

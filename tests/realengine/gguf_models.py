@@ -1,4 +1,4 @@
-"""Makes the GGUF files of `suites/llamacpp.yaml`, once. Needs the openvino extra (for `gguf`) and llama.cpp's llama-quantize.
+"""Makes the GGUF files of `suites/llamacpp.yaml`, once. Needs the openvino extra (`gguf`) and llama.cpp's llama-quantize.
 
     python -m tests.realengine.gguf_models          prints the folder, made or found
 

@@ -66,8 +66,8 @@ def test_a_server_that_others_reach_is_in_no_developer_mode() -> None:
     [
         ("eagle", "0.9.0", "eagle"),
         ("eagle3", "0.32.0", "eagle3"),
-        ("mtp", "0.10.2", "deepseek_mtp"),
-        ("mtp", "0.11.0", "mtp"),
+        ("mtp", "0.11.0", "deepseek_mtp"),
+        ("mtp", "0.12.0", "mtp"),
         ("mtp", None, "mtp"),
         ("draft_model", "0.32.0", "draft_model"),
         ("dflash", "0.32.0", "dflash"),
@@ -135,6 +135,15 @@ def test_what_it_can_not_do_is_a_sentence(speculation: Speculation | None, field
     with pytest.raises(SpecbenchError) as caught:
         command(speculation, drafter, **fields)
     assert words in str(caught.value)
+
+
+def test_what_v1_can_not_do_is_not_left_to_v0() -> None:
+    assert command(version="0.9.2").env["VLLM_USE_V1"] == "1"
+    assert "VLLM_USE_V1" not in command(version="0.11.0").env
+    for stated, trained in (("draft_model", None), (None, "draft_model")):
+        speculation = Speculation(method=stated, drafter="d", draft_tokens=4)  # type: ignore[arg-type]
+        with pytest.raises(SpecbenchError, match=r"vLLM 0\.13\.0 has no draft models"):
+            command(speculation, Drafter(path="d", method=trained), "0.13.0")  # type: ignore[arg-type]
 
 
 def test_graphs_off_and_gpus() -> None:
