@@ -40,6 +40,14 @@ CAUSES = (
     ),
     WIDTH_MISMATCH,
     cause(
+        "weight_shape_mismatch",
+        r"Tried to load weights of size torch\.Size\(\[(?P<weight_shape>[\d, ]+)\]\) ?to a parameter of size "
+        r"torch\.Size\(\[(?P<wanted_shape>[\d, ]+)\]\)",
+        "a weight has another shape than its model's config.json asks for",
+        "the config.json belongs to another checkpoint, or the drafter to another target: compare hidden_size, "
+        "target_hidden_size and the count of auxiliary layers",
+    ),
+    cause(
         "target_has_no_draft_hooks",
         r"Model does not support EAGLE-?3 interface|(?:eagle3|Eagle3|EAGLE-?3) is (?:only|not) supported"
         r"|'(?P<model>\w+)' object has no attribute '(?P<attribute>set_aux_hidden_state_layers"

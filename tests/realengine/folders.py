@@ -22,13 +22,18 @@ def write_llama(folder: Path, weights: Weights, inner: int) -> None:
     _write_tokenizer(folder)
 
 
-def write_head(folder: Path, weights: Weights, inner: int, target_hidden: int, ids: Any) -> None:
-    """An EAGLE-3 head. `ids`: target id by draft id, ascending; stored as `d2t` (offsets) and `t2d` (a mask)."""
+def write_head(
+    folder: Path, weights: Weights, inner: int, target_hidden: int, ids: Any, layer_ids: tuple[int, ...] = ()
+) -> None:
+    """An EAGLE-3 head. `ids`: target id by draft id, ascending; stored as `d2t` (offsets) and `t2d` (a mask). Without
+    `layer_ids` the engine's default is meant."""
     hidden = weights["norm.weight"].shape[0]
     mask = torch.zeros(llama.VOCABULARY_COUNT, dtype=torch.bool)
     mask[ids] = True
     config = _config("LlamaForCausalLMEagle3", hidden, inner, 1)
     config |= {"draft_vocab_size": len(ids), "target_hidden_size": target_hidden}
+    if layer_ids:
+        config["eagle_config"] = {"eagle_aux_hidden_state_layer_ids": list(layer_ids)}
     _write(folder, config, weights | {"d2t": ids - torch.arange(len(ids)), "t2d": mask})
 
 

@@ -3,8 +3,8 @@
     python -m tests.realengine.make          prints the folder, made or found
 
 In it: `target` (8 layers), `copy` (the same once more), `draft` (2 layers), `eagle3` (trained), `eagle3-untrained`,
-`eagle3-wrong-width` (its fc expects a wider target), `eagle3-no-head` (without lm_head), `prompts.jsonl` (text that none
-of them was trained on) and `made.json`.
+`eagle3-wrong-width` (its fc expects a wider target), `eagle3-two-states` (asks for two states where its fc takes three),
+`eagle3-no-head` (without lm_head), `prompts.jsonl` (text that none of them was trained on) and `made.json`.
 """
 
 import hashlib
@@ -29,6 +29,8 @@ DRAFT_ROWS: Final = 64
 WIDER: Final = 4 * HIDDEN
 """fc of the head that was made for another target."""
 TARGET_STEPS, DRAFT_STEPS, HEAD_STEPS = 450, 500, 300
+TWICE: Final = (2, 4, 4)
+"""Layers of the head that is handed two states, for one of them is named twice."""
 HELD_OUT_RATIO: Final = 0.1
 PROMPT_TOKENS: Final = 64
 PROMPT_COUNT: Final = 16
@@ -116,6 +118,7 @@ def make_heads(folder: Path, text: bytes, held_out: list[str]) -> dict[str, floa
     made = {"eagle3": head, "eagle3-untrained": other, "eagle3-wrong-width": wide, "eagle3-no-head": headless}
     for name, weights in made.items():
         folders.write_head(folder / name, weights, INNER, HIDDEN, ids)
+    folders.write_head(folder / "eagle3-two-states", head, INNER, HIDDEN, ids, TWICE)
     prompts = torch.tensor([list(line[:PROMPT_TOKENS].encode()) for line in held_out[:PROMPT_COUNT]])
     lengths = {
         name: train.head_accept_length(made[name], target, prompts, ids, 64) for name in ("eagle3", "eagle3-untrained")

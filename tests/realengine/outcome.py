@@ -19,6 +19,7 @@ from specbench.store import StoredRun, read_run
 
 SPECULATING: Final = ("lookup", "draft-model", "eagle3", "eagle3-untrained", "copy-of-target")
 ALWAYS_DRAFTING: Final = ("draft-model", "eagle3", "eagle3-untrained", "copy-of-target")
+DEATHS: Final = {"two-states": "died_under_load", "wrong-width": "died_while_loading"}
 TRAINED_AT_LEAST: Final = 1.8
 CEILING: Final = 4.0
 SAME_ANSWERS_AT_LEAST: Final = 0.9
@@ -75,9 +76,10 @@ def _as_trained(target: str, judgement: Judgement) -> Iterator[str]:
 
 
 def _deaths(arms: dict[str, Arm]) -> Iterator[str]:
-    failures = arms["wrong-width"].failures
-    if [one.kind for one in failures] != ["died_under_load"] or "shape" not in failures[0].cause:
-        yield f"wrong-width: {failures}, should have died under load of a matrix shape"
+    for name, kind in DEATHS.items():
+        failures = arms[name].failures
+        if not failures or any(one.kind != kind or "shape" not in one.cause for one in failures):
+            yield f"{name}: {[(one.kind, one.cause) for one in failures]}, should have {kind} of a matrix shape"
     for name in ("baseline", *SPECULATING):
         if arms[name].failures:
             yield f"{name} failed: {arms[name].failures[0].cause}"

@@ -57,6 +57,7 @@ def codes(engine: str, method: Method, drafter: str) -> set[str]:
         ("draft_model", "draft", set()),
         ("draft_model", "copy", set()),
         ("eagle3", "eagle3-wrong-width", {"fc_width_mismatch"}),
+        ("eagle3", "eagle3-two-states", {"auxiliary_layers_repeated"}),
         ("eagle3", "eagle3-no-head", {"missing_lm_head"}),
         ("eagle", "eagle3", {"eagle3_drafter_needs_EAGLE3"}),
     ],
