@@ -37,8 +37,8 @@ def _repeated(facts: Facts) -> Iterable[Finding]:
         yield facts.say(
             "auxiliary_layers_repeated",
             "error",
-            f"The drafter names the layers {list(ids)}: one named twice is handed over once, {different} states where fc takes "
-            f"{len(ids)}. The server says that it is ready and dies of a matrix shape on the first request.",
+            f"The drafter names the layers {list(ids)}: one named twice is handed over once, {different} states where fc "
+            f"takes {len(ids)}. The server says that it is ready and dies of a matrix shape on the first request.",
             f"{facts.draft.name}: eagle_aux_hidden_state_layer_ids {list(ids)}",
             "Put the layers that the drafter was trained on into `eagle_config.eagle_aux_hidden_state_layer_ids`, or leave "
             "them out.",

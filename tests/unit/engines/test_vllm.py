@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from specbench import engines
+from specbench.dialects.vllm_death import diagnose
 from specbench.dialects.vllm_log import parse_line
 from specbench.engines import Command, Launch, TellsInItsLog
 from specbench.engines.vllm import ASK_VERSION
@@ -208,3 +209,20 @@ def test_resolved_arguments_stand_in_the_log() -> None:
     eager = CONFIGURATION.replace("enforce_eager=False", "enforce_eager=True")
     assert ENGINE.resolved_by_line(parse_line(eager))["cuda_graph"] is False
     assert ENGINE.resolved_by_line(parse_line("INFO 11-29 14:36:13 [a.py:1] anything else")) == {}
+
+
+def test_deaths_of_a_head_of_another_width() -> None:
+    loading = (
+        "(Worker pid=9) ERROR 11-29 23:58:40 [multiproc_executor.py:871] AssertionError: Tried to load weights of size "
+        "torch.Size([128, 512])to a parameter of size torch.Size([128, 384])"
+    )
+    cause = diagnose([loading], 1)
+    assert (cause.code, cause.decisive_line) == ("weight_shape_mismatch", 1)
+    assert cause.values == {"weight_shape": "128, 512", "wanted_shape": "128, 384"}
+    ready = "INFO:     Application startup complete."
+    late = (
+        "(Worker pid=9) ERROR 11-29 23:58:40 [multiproc_executor.py:871] RuntimeError: mat1 and mat2 shapes cannot be "
+        "multiplied (24x256 and 384x128)"
+    )
+    assert ENGINE.death_cause([ready, late], -9).startswith("the drafter's first layer takes another width")
+    assert "had said that it was ready" in diagnose([ready, late], -9).sentence
