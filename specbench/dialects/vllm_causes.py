@@ -39,6 +39,12 @@ CAUSES = (
         "raise --gpu-memory-utilization, lower --max-model-len, or spread the model over more GPUs (--tensor-parallel-size)",
     ),
     WIDTH_MISMATCH,
+    cause(  # of a head that is given fewer states than its fc takes
+        WIDTH_MISMATCH.code,
+        r"shape '\[-1, (?P<expected_width>\d+)\]' is invalid for input of size \d+",
+        WIDTH_MISMATCH.sentence,
+        WIDTH_MISMATCH.advice,
+    ),
     cause(
         "weight_shape_mismatch",
         r"Tried to load weights of size torch\.Size\(\[(?P<weight_shape>[\d, ]+)\]\) ?to a parameter of size "

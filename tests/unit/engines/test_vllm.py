@@ -224,5 +224,9 @@ def test_deaths_of_a_head_of_another_width() -> None:
         "(Worker pid=9) ERROR 11-29 23:58:40 [multiproc_executor.py:871] RuntimeError: mat1 and mat2 shapes cannot be "
         "multiplied (24x256 and 384x128)"
     )
-    assert ENGINE.death_cause([ready, late], -9).startswith("the drafter's first layer takes another width")
-    assert "had said that it was ready" in diagnose([ready, late], -9).sentence
+    two_states = late.partition("RuntimeError")[0] + "RuntimeError: shape '[-1, 384]' is invalid for input of size 16384"
+    for line in (late, two_states):
+        found = diagnose([ready, line], 0)
+        assert (found.code, found.values["expected_width"]) == ("aux_layer_width_mismatch", 384)
+        assert ENGINE.death_cause([ready, line], 0).startswith("the drafter's first layer takes another width")
+        assert "had said that it was ready" in found.sentence
