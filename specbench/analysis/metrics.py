@@ -123,12 +123,13 @@ def accept_length(cell: Cell) -> float | None:
 
 
 def counted_accept_length(cell: Cell) -> float | None:
-    """1 + Σ accepted / Σ verify steps by `/metrics`, over the launches; None unless each of them was counted.
+    """1 + Σ accepted / Σ verify steps by `/metrics`, over the launches; None unless each of them was counted, and where
+    nothing was drafted at all: a server that dropped its drafter counts on.
 
     The counters of vLLM and llama.cpp leave out steps that drafted nothing, of which lookup has many. Each step yields one
     token more than it accepts, and each answer's first token is the prefill's: the rest of the output tells those steps.
     """
-    accepted_tokens, verify_count = 0, 0
+    accepted_tokens, verify_count, draft_count = 0, 0, 0
     for load in cell.loads:
         counted = counted_between(*load.counters) if load.counters else None
         if counted is None:
@@ -136,8 +137,9 @@ def counted_accept_length(cell: Cell) -> float | None:
         begun = sum(bool(request.chunk_s) for request in load.requests)
         by_tokens = (counted.output_tokens or 0) - begun - counted.accepted_tokens
         accepted_tokens += counted.accepted_tokens
+        draft_count += counted.draft_count
         verify_count += max(counted.draft_count, by_tokens)
-    return 1 + accepted_tokens / verify_count if verify_count else None
+    return 1 + accepted_tokens / verify_count if draft_count else None
 
 
 def logged_accept_length(cell: Cell) -> float | None:

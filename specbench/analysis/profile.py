@@ -51,9 +51,13 @@ def counted_positions(arm: Arm) -> tuple[Ratio, ...]:
     steps = sum(one.draft_count for one in known)
     if not steps or len(known) < len(counted):
         return ()
-    return tuple(
-        sum(column) / steps for column in itertools.zip_longest(*(one.position_tokens for one in known), fillvalue=0)
-    )
+    columns = itertools.zip_longest(*(one.position_tokens for one in known), fillvalue=0)
+    tokens = [sum(column) for column in columns]
+    while (
+        tokens and not tokens[-1] and len(tokens) > (arm.proposed_tokens or 0)
+    ):  # llama.cpp counts more than it is asked for
+        tokens.pop()
+    return tuple(one / steps for one in tokens)
 
 
 def categories(requests: Iterable[RequestRecord]) -> Iterable[Part]:

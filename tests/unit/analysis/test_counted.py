@@ -64,6 +64,18 @@ def test_nothing_accepted(speculation: Speculation, verdict: str) -> None:
     assert found.summaries[1].verdict == verdict
 
 
+def test_a_server_that_dropped_its_drafter_does_not_speculate() -> None:
+    """llama.cpp's counters are there, and stay at 0, when it serves on without the drafter."""
+    found = judged(SPECULATION, [reading("begin", 0, 0, 0), reading("end", 0, 0, 61, (0, 0, 0, 0, 0))])
+    assert (found.summaries[1].accept_length, found.summaries[1].verdict) == (None, "speculation_inactive")
+    assert found.profiles == ()
+
+
+def test_positions_that_nothing_was_proposed_for_are_left_out() -> None:
+    found = judged(LOOKUP, [reading("begin", 0, 0, 0), reading("end", 20, 5, 61, (4, 1, 0, 0, 0, 0))])
+    assert found.profiles[0].position_ratio == (0.2, 0.05, 0.0)
+
+
 def test_a_server_that_counts_and_has_no_drafts_does_not_speculate() -> None:
     plain = {"vllm:generation_tokens_total": 61.0}
     place = {"workload": "chat", "concurrency": 1, "counters": plain}
