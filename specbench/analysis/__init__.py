@@ -55,7 +55,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     speedup_high_ratio: Ratio | None = None
     accept_length: float | None = None
     """Pooled: 1 + Σ correct drafts / Σ verify steps. None without speculation or without a count."""
-    accept_source: Literal["requests", "log", "none"] = "none"
+    accept_source: Literal["requests", "metrics", "log", "none"] = "none"
+    """The requests' own counters; else the server's, before and after each level; else its log."""
     accept_rate_ratio: Ratio | None = None
     """(AL - 1) / K, recomputed."""
     proposed_tokens: int | None = None

@@ -8,6 +8,7 @@ from specbench.analysis.metrics import accept_length
 from specbench.analysis.profile import profile_of
 from specbench.analysis.sentences import sentence
 from specbench.analysis.summaries import figure, speedup, speedup_interval, summarise
+from specbench.dialects.metrics import counts_speculation
 from specbench.store import StoredRun
 from specbench.suite import Suite
 
@@ -45,7 +46,7 @@ def judge_run(stored: StoredRun) -> Judgement:
         verdicts=tuple(_verdict(evidence, name) for name in arms),
         findings=_ranked(checks.find(evidence)),
         notes=_notes(stored),
-        profiles=tuple(one for one in map(profile_of, arms.values()) if one.categories),
+        profiles=tuple(one for one in map(profile_of, arms.values()) if one.categories or one.position_ratio),
         overview=_overview(suite, arms, baseline),
     )
 
@@ -84,7 +85,9 @@ def drafting_codes(arm: Arm) -> set[str]:
 def _would_show(arm: Arm) -> bool:
     """Whether this server's answers or log would carry acceptance if there were any."""
     return any(
-        cell.samples or any(one.token_source == "meta_info" or one.proposed_tokens == 0 for one in cell.served)
+        cell.samples
+        or any(one.token_source == "meta_info" or one.proposed_tokens == 0 for one in cell.served)
+        or any(counts_speculation(load.counters[1]) for load in cell.loads if load.counters)
         for cell in arm.cells.values()
     )
 

@@ -15,6 +15,7 @@ from specbench.analysis.acceptance import read_log
 from specbench.analysis.cells import Cell
 from specbench.analysis.throughput import goodput_rps, output_tps, steady_tps
 from specbench.dialects import LogLine
+from specbench.dialects.metrics import counted_between
 from specbench.records import RequestRecord
 from specbench.timing import tokens_of, tokens_per_chunk_known, tpot_s, ttft_s
 from specbench.units import Ratio, Second
@@ -105,17 +106,40 @@ def pooled_accept_length(requests: Iterable[RequestRecord]) -> float | None:
     return 1 + correct_tokens / verify_count if verify_count else None
 
 
-def accept_source(cell: Cell) -> Literal["requests", "log", "none"]:
-    """Where AL comes from: the requests' own counters, else the log, else nowhere."""
+def accept_source(cell: Cell) -> Literal["requests", "metrics", "log", "none"]:
+    """Where AL comes from: the requests' own counters, else the server's, else the log, else nowhere."""
     if pooled_accept_length(cell.served) is not None:
         return "requests"
+    if counted_accept_length(cell) is not None:
+        return "metrics"
     return "none" if logged_accept_length(cell) is None else "log"
 
 
 def accept_length(cell: Cell) -> float | None:
-    """Exact from the requests' counters; an estimate from log lines where there are none."""
+    """Exact from the requests' counters, or from the server's over a level; an estimate from log lines without both."""
     exact = pooled_accept_length(cell.served)
+    exact = counted_accept_length(cell) if exact is None else exact
     return logged_accept_length(cell) if exact is None else exact
+
+
+def counted_accept_length(cell: Cell) -> float | None:
+    """1 + Σ accepted / Σ verify steps by `/metrics`, over the launches; None unless each of them was counted, and where
+    nothing was drafted at all: a server that dropped its drafter counts on.
+
+    The counters of vLLM and llama.cpp leave out steps that drafted nothing, of which lookup has many. Each step yields one
+    token more than it accepts, and each answer's first token is the prefill's: the rest of the output tells those steps.
+    """
+    accepted_tokens, verify_count, draft_count = 0, 0, 0
+    for load in cell.loads:
+        counted = counted_between(*load.counters) if load.counters else None
+        if counted is None:
+            return None
+        begun = sum(bool(request.chunk_s) for request in load.requests)
+        by_tokens = (counted.output_tokens or 0) - begun - counted.accepted_tokens
+        accepted_tokens += counted.accepted_tokens
+        draft_count += counted.draft_count
+        verify_count += max(counted.draft_count, by_tokens)
+    return 1 + accepted_tokens / verify_count if draft_count else None
 
 
 def logged_accept_length(cell: Cell) -> float | None:

@@ -10,6 +10,7 @@ from typing import Final
 from specbench.analysis import Part, Profile
 from specbench.analysis.cells import Arm
 from specbench.analysis.metrics import correct_tokens_of, pooled_accept_length
+from specbench.dialects.metrics import counted_between
 from specbench.records import RequestRecord
 from specbench.units import Ratio
 
@@ -25,7 +26,7 @@ def profile_of(arm: Arm) -> Profile:
     requests = [request for cell in arm.cells.values() for request in cell.served]
     return Profile(
         variant=arm.variant.name,
-        position_ratio=whole(positions(requests), arm),
+        position_ratio=whole(positions(requests) or counted_positions(arm), arm),
         categories=tuple(categories(requests)),
         depths=tuple(depths(requests)),
         quarters=tuple(quarters(requests)),
@@ -46,6 +47,23 @@ def whole(shares: Sequence[Ratio], arm: Arm) -> tuple[Ratio, ...]:
     """Every position that is drafted: those that no step ever accepted are not in the histograms."""
     deepest = (arm.longest_accept_tokens or 1) - 1
     return (*shares, *[0.0] * (deepest - len(shares))) if shares else ()
+
+
+def counted_positions(arm: Arm) -> tuple[Ratio, ...]:
+    """From the server's counters, as a share of the steps that drafted; empty when a level was not counted."""
+    loads = [load for cell in arm.cells.values() for load in cell.loads]
+    counted = [counted_between(*load.counters) if load.counters else None for load in loads]
+    known = [one for one in counted if one is not None]
+    steps = sum(one.draft_count for one in known)
+    if not steps or len(known) < len(counted):
+        return ()
+    columns = itertools.zip_longest(*(one.position_tokens for one in known), fillvalue=0)
+    tokens = [sum(column) for column in columns]
+    while (
+        tokens and not tokens[-1] and len(tokens) > (arm.proposed_tokens or 0)
+    ):  # llama.cpp counts more than it is asked for
+        tokens.pop()
+    return tuple(one / steps for one in tokens)
 
 
 def categories(requests: Iterable[RequestRecord]) -> Iterable[Part]:

@@ -24,8 +24,8 @@ class DecodeSample(Struct, frozen=True, kw_only=True):
     """As printed; its meaning depends on the version. Never compared, always recomputed."""
     gen_throughput_tps: float | None = None
     cuda_graph: bool | None = None
-    extra: dict[str, float | int | str | bool] = field(default_factory=dict)
-    """Other key/value pairs of the line, in neutral names where one exists."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Other key/value pairs of the line, in neutral names where one exists: plain values, or a list by draft position."""
 
 
 LineKind = Literal[

@@ -4,13 +4,55 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec import Struct
+
 SAMPLE: Final = re.compile(r"^([A-Za-z_:][\w:]*)(\{[^}]*\})? +(\S+)(?: +\d+)?$")
 WANTED: Final = re.compile(r"spec_|accept|generation_tokens|tokens_predicted_total|num_running_req|num_requests_running")
 DRAFTS: Final = "spec_decode_num_drafts_total"
 ACCEPTED: Final = "spec_decode_num_accepted_tokens_total"
+PROPOSED: Final = "spec_decode_num_draft_tokens_total"
+POSITIONS: Final = "spec_decode_num_accepted_tokens_per_pos_total"
+POSITION: Final = re.compile(r'position="(\d{1,4})"')
+OUTPUT: Final = ("generation_tokens_total", "tokens_predicted_total")
 GAUGE: Final = "spec_accept_length"
+COUNTING: Final = ("vllm:", "llamacpp:")
 LARGEST_COUNT: Final = 4096
 """Lines kept: a server with many labels is cut here."""
+
+
+class Counted(Struct, frozen=True, kw_only=True):
+    """What the counters of vLLM and llama.cpp grew by, all their labels together."""
+
+    draft_count: int
+    """Steps that drafted."""
+    accepted_tokens: int
+    proposed_tokens: int
+    output_tokens: int | None
+    """None where the server does not count them."""
+    position_tokens: tuple[int, ...]
+    """Accepted at the first, second, … draft position; empty where the server does not count them."""
+
+
+def counted_between(before: Mapping[str, float], after: Mapping[str, float]) -> Counted | None:
+    """None without such counters, or when they fell: the server was started anew."""
+    if not any(_named(name, DRAFTS) for name in after):
+        return None
+    grown = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {*before, *after}}
+    drafts, accepted, proposed = (round(_total(grown, name)) for name in (DRAFTS, ACCEPTED, PROPOSED))
+    positions: dict[int, float] = {}
+    for name, value in grown.items():
+        if _named(name, POSITIONS) and (found := POSITION.search(name)) is not None:
+            positions[int(found[1])] = positions.get(int(found[1]), 0.0) + value
+    output = next((name for name in OUTPUT if any(_named(key, name) for key in grown)), None)
+    if min(drafts, accepted, proposed, *positions.values()) < 0:
+        return None
+    return Counted(
+        draft_count=drafts,
+        accepted_tokens=accepted,
+        proposed_tokens=proposed,
+        output_tokens=None if output is None else round(_total(grown, output)),
+        position_tokens=tuple(round(positions[place]) for place in sorted(positions)),
+    )
 
 
 def parse_metrics(text: str) -> dict[str, float]:
@@ -31,8 +73,13 @@ def parse_metrics(text: str) -> dict[str, float]:
 
 def accept_length_between(before: Mapping[str, float], after: Mapping[str, float]) -> float | None:
     """1 + Δ accepted / Δ drafts by the counters of vLLM and llama.cpp, all their labels together; None without any."""
-    drafts, accepted = (_total(after, name) - _total(before, name) for name in (DRAFTS, ACCEPTED))
-    return 1 + accepted / drafts if drafts > 0 and accepted >= 0 else None
+    counted = counted_between(before, after)
+    return 1 + counted.accepted_tokens / counted.draft_count if counted is not None and counted.draft_count else None
+
+
+def counts_speculation(after: Mapping[str, float]) -> bool:
+    """Whether the server is one that would count drafts here if it speculated."""
+    return any(name.startswith(COUNTING) for name in after)
 
 
 def gauged_accept_length(after: Mapping[str, float]) -> float | None:
@@ -42,4 +89,9 @@ def gauged_accept_length(after: Mapping[str, float]) -> float | None:
 
 
 def _total(values: Mapping[str, float], name: str) -> float:
-    return sum(value for key, value in values.items() if key.partition("{")[0].endswith(name))
+    return sum(value for key, value in values.items() if _named(key, name))
+
+
+def _named(key: str, name: str) -> bool:
+    """Whatever stands before it: `vllm:`, `llamacpp:`."""
+    return key.partition("{")[0].endswith(name)

@@ -39,6 +39,20 @@ CAUSES = (
         "raise --gpu-memory-utilization, lower --max-model-len, or spread the model over more GPUs (--tensor-parallel-size)",
     ),
     WIDTH_MISMATCH,
+    cause(  # of a head that is given fewer states than its fc takes
+        WIDTH_MISMATCH.code,
+        r"shape '\[-1, (?P<expected_width>\d+)\]' is invalid for input of size \d+",
+        WIDTH_MISMATCH.sentence,
+        WIDTH_MISMATCH.advice,
+    ),
+    cause(
+        "weight_shape_mismatch",
+        r"Tried to load weights of size torch\.Size\(\[(?P<weight_shape>[\d, ]+)\]\) ?to a parameter of size "
+        r"torch\.Size\(\[(?P<wanted_shape>[\d, ]+)\]\)",
+        "a weight has another shape than its model's config.json asks for",
+        "the config.json belongs to another checkpoint, or the drafter to another target: compare hidden_size, "
+        "target_hidden_size and the count of auxiliary layers",
+    ),
     cause(
         "target_has_no_draft_hooks",
         r"Model does not support EAGLE-?3 interface|(?:eagle3|Eagle3|EAGLE-?3) is (?:only|not) supported"

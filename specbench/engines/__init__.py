@@ -122,6 +122,15 @@ class Prepares(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsInItsLog(Protocol):
+    """What an engine has besides when its log, not a page, says which arguments it resolved."""
+
+    def resolved_by_line(self, line: LogLine) -> dict[str, Any]:
+        """What one line says of them, under the names of `Engine.resolved`; empty for most lines."""
+        ...
+
+
 def names() -> tuple[str, ...]:
     """Every engine found, sorted."""
     return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"))

@@ -62,22 +62,25 @@ class Control:
         return parse_metrics(response.text)
 
     async def flush(self) -> bool | None:
-        """Empties the prefix cache, retrying while the server is busy. None: the engine has no way to."""
+        """Empties the prefix cache, retrying while the server is busy. None: the server has no way to."""
         if not self._endpoints.flush:
             return None
         give_up_s = clock.now_s() + FLUSH_RETRY_S
-        while not await self._flush_once():
-            if clock.now_s() > give_up_s:
-                return False
+        while True:
+            flushed = await self._flush_once()
+            if flushed is not False or clock.now_s() > give_up_s:
+                return flushed
             await asyncio.sleep(0.1)
-        return True
 
-    async def _flush_once(self) -> bool:
+    async def _flush_once(self) -> bool | None:
+        """None where every path is unknown to the server: waiting would not help."""
+        codes = []
         for path in self._endpoints.flush:
             response = await self._ask("POST", path, ASK_TIMEOUT_S)
-            if response is not None and response.status_code == 200:
+            codes.append(response.status_code if response is not None else 0)
+            if codes[-1] == 200:
                 return True
-        return False
+        return None if set(codes) == {404} else False
 
     async def _json(self, paths: tuple[str, ...]) -> Any:
         for path in paths:

@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 from specbench import clock
 from specbench.datasets import Prompt
 from specbench.dialects import Message
+from specbench.dialects.sglang_http import GenerateReader
 from specbench.engines import Engine
 from specbench.execution.answers import Decoding, record_of
 from specbench.execution.client import Exchange, LoadClient, Outgoing, exchange, prepare
@@ -208,12 +209,9 @@ class Load:
         self.pace.begin()
         seen = await exchange(self._target.client, conversation.request)
         self.pace.end(given_up=seen.timed_out)
-        pending = Pending(
-            blank=blank,
-            seen=seen,
-            decoding=Decoding(seen, self._target.engine.event_reader(level.workload)),
-            stated_source="meta_info" if level.workload.api == "generate" else None,
-        )
+        reader = self._target.engine.event_reader(level.workload)
+        stated_source: TokenSource | None = "meta_info" if isinstance(reader, GenerateReader) else None
+        pending = Pending(blank=blank, seen=seen, decoding=Decoding(seen, reader), stated_source=stated_source)
         self._pending.add(pending)
         if seen.cancelled:
             raise asyncio.CancelledError

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from specbench.dialects import LogLine
-from specbench.engines import Engine
+from specbench.engines import Engine, TellsInItsLog
 from specbench.errors import StoreError
 from specbench.execution.logfile import Disturbance, LogFile
 from specbench.records import Observation, Phase
@@ -49,6 +49,8 @@ class LogTail:
         self._following: asyncio.Task[None] | None = None
         self.ready = asyncio.Event()
         self.phases: list[Phase] = []
+        self.resolved: dict[str, Any] = {}
+        """Arguments that the server resolved, as far as its log says."""
         self.kind_counts: Counter[str] = Counter()
         self.unrecognised: list[str] = []
         """The first few lines that the engine's grammar doesn't know."""
@@ -126,6 +128,8 @@ class LogTail:
             self.unrecognised.append(text[:500])
         if line.kind == "phase":
             self._enter(line.name, at_s)
+        if isinstance(self._engine, TellsInItsLog):
+            self.resolved.update(self._engine.resolved_by_line(line))
         if self._engine.ready_line(line):
             self.ready.set()
         value = observed(line)

@@ -231,10 +231,10 @@ class LaunchRun:
         self._save(levels=(*self.record.levels, done))
 
     async def _ask_server_info(self, control: Control, name: str) -> None:
-        info = await control.server_info()
-        if info is not None:
+        if (info := await control.server_info()) is not None:
             self._observe("server_info", name, info)
-            self._save(resolved=self._engine.resolved(info))
+        by_log = self._tail.resolved if self._tail else {}
+        self._save(resolved=self.record.resolved | by_log | self._engine.resolved(info or {}))
 
     # -- what is kept and told -----------------------------------------------------------------------------
 

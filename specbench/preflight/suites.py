@@ -105,7 +105,8 @@ def facts_of(suite: Suite, variant: Variant, rehearsing: bool = False) -> Facts:
     engine, drafter = engines.get(variant.engine), suite.drafter_of(variant)
     version = suite.rehearsal.version if rehearsing else engine.version(variant)
     slot = planned_slot(suite, variant)
-    command = engine.command(Launch(model=suite.model, drafter=drafter, variant=variant, slot=slot, version=version))
+    launch = Launch(model=suite.model, drafter=drafter, variant=variant, slot=slot, version=version)
+    command = engine.rehearsal(launch) if rehearsing else engine.command(launch)
     shell = {name: value for name, value in os.environ.items() if name not in command.unset}
     target = None if is_own(suite.model.path) else _read(suite.model.path, suite.model.revision)
     facts = Facts(

@@ -14,10 +14,12 @@ import msgspec
 import pytest
 
 from specbench import engines
+from specbench.analysis.cells import decode_samples
 from specbench.dialects import ChunkFacts, LogLine, Message
 from specbench.engines import Command, Engine, Launch
 from specbench.errors import SpecbenchError
 from specbench.plan import Slot
+from specbench.records import Observation
 from specbench.suite import Drafter, Method, Model, Server, Speculation, Variant, Workload
 
 DATA: Final = Path(__file__).parent.parent / "data" / "engines"
@@ -95,6 +97,18 @@ def test_captured_log_parses_as_before(name: str) -> None:
     expected: list[dict[str, Any]] = json.loads(golden.read_text(encoding="utf-8"))
     for number, (found, wanted) in enumerate(zip(parsed(name), expected, strict=True), start=1):
         assert json.loads(json.dumps(found)) == wanted, f"line {number} of {name}'s server.log"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_stored_of_a_captured_log_is_read_back(name: str) -> None:
+    engine = engines.get(name)
+    lines = (DATA / name / "server.log").read_bytes().decode().removesuffix("\n").split("\n")
+    samples = [found.sample for line in lines if (found := engine.parse_log_line(line)).sample is not None]
+    stored = [
+        msgspec.json.decode(msgspec.json.encode(Observation(at_s=1.0, source="log", name="decode", value=one)))
+        for one in samples
+    ]
+    assert decode_samples([msgspec.convert(one, Observation) for one in stored], (0.0, 2.0)) == tuple(samples)
 
 
 def parsed(name: str) -> list[dict[str, Any]]:

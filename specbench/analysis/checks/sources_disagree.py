@@ -8,7 +8,7 @@ from specbench.analysis.cells import ALL_WORKLOADS, Arm, Cell, pooled
 from specbench.analysis.checks import Check, Evidence
 from specbench.analysis.metrics import logged_accept_length, pooled_accept_length
 from specbench.analysis.profile import depths, streams_by_step
-from specbench.dialects.metrics import accept_length_between, gauged_accept_length
+from specbench.dialects.metrics import accept_length_between, counted_between, gauged_accept_length
 
 TOLERATED_RATIO: Final = 0.01
 SERIOUS_RATIO: Final = 0.05
@@ -92,11 +92,21 @@ def _place(cell: Cell) -> str:
 def _by_log(arm: Arm) -> list[Difference]:
     found = []
     for cell in _piles(arm):
-        exact, logged = pooled_accept_length(cell.served), logged_accept_length(cell)
+        exact, logged = _drafted_length(cell) or pooled_accept_length(cell.served), logged_accept_length(cell)
         lines = sum(one.accept_length is not None for one in cell.samples)
         if exact and logged and lines >= FEWEST_LINES:
             found.append(Difference(cell, logged, exact))
     return found
+
+
+def _drafted_length(cell: Cell) -> float | None:
+    """By `/metrics`, of the steps that drafted: those that vLLM's log tells of. None unless every launch was counted."""
+    counted = [counted_between(*load.counters) if load.counters else None for load in cell.loads]
+    known = [one for one in counted if one is not None]
+    steps = sum(one.draft_count for one in known)
+    if not steps or len(known) < len(counted):
+        return None
+    return 1 + sum(one.accepted_tokens for one in known) / steps
 
 
 def _by_chunks(arm: Arm) -> list[Difference]:
@@ -111,7 +121,9 @@ def _by_chunks(arm: Arm) -> list[Difference]:
 
 
 def _by_counters(arm: Arm) -> list[Difference]:
-    """Only where every request drafted: vLLM's and llama.cpp's counters leave out steps without a draft."""
+    """Only where every request drafted in every step: vLLM's and llama.cpp's counters leave out steps without a draft."""
+    if arm.variant.speculation is None or arm.variant.speculation.method == "prompt_lookup":
+        return []
     found = []
     for cell in arm.cells.values():
         readings = [load.counters for load in cell.loads if load.counters]

@@ -1,4 +1,4 @@
-"""SGLang's versions treat auxiliary layers and Kimi-K2.5 differently."""
+"""The layers of the target that an EAGLE-3 drafter reads; SGLang's versions treat them and Kimi-K2.5 differently."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -12,7 +12,9 @@ DEEPSEEK: Final = ("DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", KIMI)
 
 
 def check(facts: Facts) -> Iterable[Finding]:
-    """Only for EAGLE3 under a known version."""
+    """Only for EAGLE3; most of it under a known version of SGLang."""
+    if facts.drafts_by_eagle3:
+        yield from _repeated(facts)
     if facts.engine != "sglang" or facts.algorithm != "EAGLE3" or facts.target is None or facts.release is None:
         return
     if KIMI in facts.target.architectures and facts.before("0.5.10"):
@@ -25,6 +27,22 @@ def check(facts: Facts) -> Iterable[Finding]:
         )
         return
     yield from _layers(facts)
+
+
+def _repeated(facts: Facts) -> Iterable[Finding]:
+    assert facts.draft is not None
+    ids = facts.draft.auxiliary_layer_ids
+    different = len(set(ids))
+    if different < len(ids):
+        yield facts.say(
+            "auxiliary_layers_repeated",
+            "error",
+            f"The drafter names the layers {list(ids)}: one named twice is handed over once, {different} states where fc "
+            f"takes {len(ids)}. The server says that it is ready and dies of a matrix shape on the first request.",
+            f"{facts.draft.name}: eagle_aux_hidden_state_layer_ids {list(ids)}",
+            "Put the layers that the drafter was trained on into `eagle_config.eagle_aux_hidden_state_layer_ids`, or leave "
+            "them out.",
+        )
 
 
 def _layers(facts: Facts) -> Iterable[Finding]:

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specbench.dialects.metrics import accept_length_between, gauged_accept_length, parse_metrics
+from specbench.dialects.metrics import (
+    Counted,
+    accept_length_between,
+    counted_between,
+    counts_speculation,
+    gauged_accept_length,
+    parse_metrics,
+)
 
 TEXT = """\
 # HELP vllm:spec_decode_num_drafts_total Number of drafts.
@@ -47,3 +54,39 @@ def test_a_gauge_counts_only_when_all_ranks_agree() -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_read(text: str) -> None:
     assert all(value == value for value in parse_metrics(text).values())
+
+
+def vllm(
+    engine: int, drafts: int, accepted: int, proposed: int, output: int, positions: tuple[int, ...]
+) -> dict[str, float]:
+    where = f'engine="{engine}",model_name="m"'
+    found = {
+        f"vllm:spec_decode_num_drafts_total{{{where}}}": float(drafts),
+        f"vllm:spec_decode_num_accepted_tokens_total{{{where}}}": float(accepted),
+        f"vllm:spec_decode_num_draft_tokens_total{{{where}}}": float(proposed),
+        f"vllm:generation_tokens_total{{{where}}}": float(output),
+        f"vllm:spec_decode_num_drafts_created{{{where}}}": 1.7e9,
+    }
+    for place, value in enumerate(positions):
+        found[f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{{where},position="{place}"}}'] = float(value)
+    return found
+
+
+def test_counters_by_position_and_engine_add_up() -> None:
+    before = vllm(0, 10, 5, 30, 20, (3, 1, 1)) | vllm(1, 0, 0, 0, 0, (0, 0, 0))
+    after = vllm(0, 30, 25, 90, 70, (13, 7, 5)) | vllm(1, 10, 10, 30, 21, (6, 4, 0))
+    counted = counted_between(before, after)
+    assert counted == Counted(
+        draft_count=30, accepted_tokens=30, proposed_tokens=90, output_tokens=71, position_tokens=(16, 10, 4)
+    )
+    assert counted is not None
+    assert sum(counted.position_tokens) == counted.accepted_tokens
+
+
+def test_counters_that_fell_or_are_not_there_say_nothing() -> None:
+    after = vllm(0, 30, 25, 90, 70, (13, 7, 5))
+    assert counted_between(vllm(0, 31, 25, 90, 70, (13, 7, 5)), after) is None
+    assert counted_between(after, {}) is None
+    assert counted_between({}, {"vllm:generation_tokens_total": 5.0}) is None
+    assert counts_speculation({"vllm:generation_tokens_total": 5.0})
+    assert not counts_speculation({"sglang:generation_tokens_total": 5.0})

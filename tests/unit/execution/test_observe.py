@@ -96,3 +96,21 @@ def test_the_last_lines(tmp_path: Path) -> None:
     assert last_lines(path) == []
     path.write_bytes(b"".join(b"line %d\n" % count for count in range(50)) + b"\xff")
     assert log_tail(path) == (*(f"line {count}" for count in range(31, 50)), "\ufffd")
+
+
+def test_what_a_log_says_of_resolved_arguments_is_gathered(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(
+        "(APIServer pid=1) INFO 11-29 14:11:12 [api_utils.py:286] non-default args: {'max_num_seqs': 4}\n"
+        "(EngineCore pid=2) INFO 11-29 14:11:38 [core.py:133] Initializing a V1 LLM engine (v0.32.0) with config: "
+        "model='/m', speculative_config=None, dtype=torch.bfloat16, max_seq_len=512\n"
+    )
+    tail = LogTail(path, engines.get("vllm"), lambda _: None, lambda: 1.0)
+    tail.finish()
+    assert tail.resolved == {
+        "max_running_requests": 4,
+        "model_path": "/m",
+        "dtype": "bfloat16",
+        "context_length_tokens": 512,
+        "version": "0.32.0",
+    }

@@ -123,6 +123,7 @@ def layers(*ids: int) -> dict[str, Any]:
         (facts(f"{CHAIN} --max-running-requests 8"), "max_running_below_concurrency", "warning"),
         (facts(load=Load(max_concurrency=64)), "max_running_below_concurrency", "warning"),
         (facts(draft=layers(2, 30, 58)), "auxiliary_layers_outside", "error"),
+        (facts(draft=layers(2, 16, 16)), "auxiliary_layers_repeated", "error"),
         (facts(draft=layers(1, 15, 28), version="0.5.8"), "auxiliary_layers_overwritten", "warning"),
         (facts(draft=layers(2, 30, 58), target=DEEPSEEK, version="0.5.12"), "auxiliary_layers_shifted", "warning"),
         (facts(target=KIMI, version="0.5.9"), "eagle3_needs_newer_engine", "error"),
