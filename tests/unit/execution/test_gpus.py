@@ -14,8 +14,8 @@ import pytest
 from specbench.errors import LaunchError
 from specbench.execution.environment import environment
 from specbench.execution.gpu_use import gpu_memory_released, gpu_uses, is_below, wait_released
+from specbench.execution.gpus import gpu_obstacles, gpus, machine_gpus
 from specbench.execution.nvml import FACTS, SAMPLE, gpu_facts, nvml
-from specbench.execution.slots import gpu_obstacles, gpus, lease
 from specbench.execution.telemetry import Telemetry, sample
 from specbench.execution.unreadable import UnreadableError
 from specbench.suite import Hardware, Model, Server, Suite, Variant, Workload
@@ -122,8 +122,8 @@ def test_visible_devices_by_index_and_by_uuid(show: Show, monkeypatch: pytest.Mo
 
 def test_gpus_given_in_the_suite(show: Show) -> None:
     show({}, {}, {}, {})
-    assert lease(suite(gpu_count=2), suite().variants[0]).gpu_ids == (0, 1)
-    assert lease(suite(gpu_count=2, gpu_ids=(3, 1)), suite().variants[0]).gpu_ids == (3, 1)
+    assert [one.index for one in machine_gpus(suite(gpu_count=2), False)] == [0, 1, 2, 3]
+    assert {one.index for one in machine_gpus(suite(gpu_count=2, gpu_ids=(3, 1)), False)} == {3, 1}
     assert list(gpu_obstacles(suite(gpu_count=2, gpu_ids=(3, 1)), suite().variants, gpus())) == []
     assert list(gpu_obstacles(suite(gpu_count=2, gpu_ids=(3, 1)), suite().variants, ())) == []
     (sentence,) = gpu_obstacles(suite(gpu_count=2, gpu_ids=(3,)), suite().variants, gpus())
