@@ -1,13 +1,14 @@
 """A server over several nodes: one command a rank, and one life. The death of any rank is the death of the launch."""
 
 import asyncio
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from specbench.engines import Command
 from specbench.execution.bench import Bench
 from specbench.execution.server import COMMAND, Runs, Server, start
+from specbench.execution.slots import Place
+from specbench.execution.telemetry import Sink, Telemetry
 from specbench.plan import Slot
 from specbench.records import ServerProcess
 from specbench.suite import Variant
@@ -75,7 +76,7 @@ async def start_ranks(bench: Bench, variant: Variant, slot: Slot, command: Comma
         for rank in range(1, len(slot.nodes)):
             order = bench.command(variant, slot, rank)
             logs.append(log_path.with_name(f"{log_path.stem}.rank{rank}{log_path.suffix}"))
-            step = (*STEP, f"--nodelist={slot.nodes[rank]}", *gpus_word(slot))
+            step = step_on(slot.nodes[rank], len(slot.gpu_ids))
             servers.append(await start(order, logs[-1], "", 0, (*step, *COMMAND)))
     except BaseException:
         await asyncio.gather(*(server.stop(0.0, asyncio.Event()) for server in servers))
@@ -83,6 +84,14 @@ async def start_ranks(bench: Bench, variant: Variant, slot: Slot, command: Comma
     return Ranks(servers, logs, slot.nodes)
 
 
-def gpus_word(slot: Slot) -> tuple[str, ...]:
-    """A step of a job gets no GPU unless it asks."""
-    return (f"--gres=gpu:{len(slot.gpu_ids)}",) if slot.gpu_ids and "SLURM_GPUS_ON_NODE" in os.environ else ()
+def step_on(node: str, gpus_count: int) -> tuple[str, ...]:
+    """Words that run a command on another node of this job; a step gets no GPU unless it asks."""
+    gpus = (f"--gres=gpu:{gpus_count}",) if gpus_count else ()
+    return (*STEP, f"--nodelist={node}", *gpus)
+
+
+def samplers(place: Place, sink: Sink) -> tuple[Telemetry, ...]:
+    """One on each node."""
+    gpu_ids = place.asked_gpu_ids
+    far = (Telemetry(gpu_ids, sink, step_on(node, len(gpu_ids)), node) for node in place.nodes[1:])
+    return (Telemetry(gpu_ids, sink), *far)

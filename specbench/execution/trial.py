@@ -23,14 +23,13 @@ from specbench.execution.keeping import Keeper
 from specbench.execution.launch_environment import read_launch
 from specbench.execution.load import Level, Load, Target
 from specbench.execution.observe import LogTail, log_tail, size_bytes
-from specbench.execution.ranks import start_ranks
+from specbench.execution.ranks import samplers, start_ranks
 from specbench.execution.readiness import death, raise_if_died, wait_ready
 from specbench.execution.saturation import Saturation
 from specbench.execution.server import Runs, reached_at, uncancel
 from specbench.execution.shards import Shards
 from specbench.execution.slots import Place, ended_lease, give_back, lease
 from specbench.execution.stall import Stall
-from specbench.execution.telemetry import Telemetry
 from specbench.plan import Slot, Trial
 from specbench.records import Event, Failure, Lease, Observation, RequestRecord, TrialRecord
 from specbench.store import TrialWriter
@@ -189,9 +188,9 @@ class LaunchRun:
         self._stall.watch(load.pace.moved)
         self._stall.watch(self._shards.moved)
         self._open.push_async_callback(self._shards.close)
-        telemetry = Telemetry(self._place.asked_gpu_ids, partial(self._observe, "telemetry"))
-        self._open.push_async_callback(telemetry.close)
-        await telemetry.start()
+        for telemetry in samplers(self._place, partial(self._observe, "telemetry")):
+            self._open.push_async_callback(telemetry.close)
+            await telemetry.start()
         await self._warm_up(load)
         for workload in self._bench.suite.workloads:
             for concurrency in workload.concurrency:
