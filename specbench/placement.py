@@ -118,9 +118,10 @@ def gpus_of(suite: Suite, trial: Trial) -> int:
 
 
 def turn_of(suite: Suite, trial: Trial) -> int:
-    """Moves on by one each block. Packed, it also differs by variant; else all arms of a block take the same GPUs."""
-    names = [variant.name for variant in suite.variants]
-    return trial.block_index + (names.index(trial.variant) if suite.packing != "off" else 0)
+    """Packed, the variant's place in the suite, moved on by one each block; else all launches take the same GPUs."""
+    if suite.packing == "off":
+        return 0
+    return trial.block_index + [variant.name for variant in suite.variants].index(trial.variant)
 
 
 def job_trials(suite: Suite, trials: Sequence[Trial]) -> tuple[tuple[Trial, ...], ...]:

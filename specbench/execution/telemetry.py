@@ -89,7 +89,9 @@ def sample(library: Nvml, gpu_ids: Sequence[int], harness_pid: int | None) -> di
     on another node."""
     gpus = [library.read(gpu_id, SAMPLE) for gpu_id in gpu_ids]
     foreign: list[dict[str, Any]] = []
-    for gpu_id in gpu_ids if harness_pid is not None else ():
+    for gpu_id in gpu_ids:
+        if harness_pid is None:
+            break
         with suppress(UnreadableError):
             found = library.occupants(gpu_id)
             foreign += [occupant(*one) | {"gpu": gpu_id} for one in found if is_below(one[0], harness_pid) is False]

@@ -4,8 +4,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from specbench import clock
 from specbench.execution.bench import Bench
-from specbench.execution.gpu_use import strangers
+from specbench.execution.gpu_use import RELEASE_S, strangers
 from specbench.execution.gpus import gpu_troubles, machine_gpus
 from specbench.execution.interrupt import Interrupt
 from specbench.execution.scale import packed_width
@@ -15,6 +16,7 @@ from specbench.placement import Floor, GpuPlace, Start, gpus_of, next_start
 from specbench.plan import REHEARSED_SERVERS, Trial
 from specbench.records import Event, TrialRecord
 from specbench.store import RunWriter
+from specbench.units import Second
 
 LOADING_COUNT: Final = 2
 """Servers that load at the same time: each reads its weights and captures its graphs with many CPU cores."""
@@ -55,6 +57,8 @@ class Local:
         self._attempts: dict[Trial, int] = {}
         self._faults: list[BaseException] = []
         self._broken: dict[int, str] = {}
+        self._released_s: dict[int, Second] = {}
+        """By GPU: its memory may still be our own last server's for a while, which the next launch waits for."""
 
     async def run(self) -> None:
         """In the plan's order. An interrupt reaches every launch that runs, and each ends in its own way."""
@@ -97,7 +101,8 @@ class Local:
     def _next(self) -> Start | None:
         """GPUs that a stranger holds are left out as long as there are others; else the launch waits, and names him."""
         running = [one.trial for one in self._running.values()]
-        free = [index for index in self._floor.usable if index not in self._floor.held]
+        fresh = {index for index, at_s in self._released_s.items() if clock.now_s() - at_s < RELEASE_S}
+        free = [index for index in self._floor.usable if index not in self._floor.held | fresh]
         shunned = set() if self._are_simulated else strangers(free)
         rest = (self._bench.suite, self._waiting, self._floor, running, self._width_count)
         return next_start(*rest, shunned) or (next_start(*rest) if shunned and not running else None)
@@ -145,6 +150,7 @@ class Local:
         for task in [task for task in self._running if task.done()]:
             running = self._running.pop(task)
             self._floor.release(running.place.gpu_ids)
+            self._released_s |= dict.fromkeys(running.place.gpu_ids, clock.now_s())
             fault = None if task.cancelled() else task.exception()
             if fault is not None:
                 self._faults.append(fault)

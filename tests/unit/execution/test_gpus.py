@@ -179,17 +179,17 @@ def test_the_sampling_process(show: Show, tmp_path: Path, monkeypatch: pytest.Mo
     """It samples at once and then every second; it ends with its input; it tells what it can't read."""
     (tmp_path / "pynvml.py").write_bytes(Path(fake_nvml.__file__).read_bytes())
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), str(Path(__file__).parents[3]))))
-    show({"sm_clock_mhz": 1500})
+    show({"sm_clock_mhz": 1500, "processes": [[1, 1]]})
     seen: list[tuple[str, Any]] = []
 
-    async def scene() -> None:
+    async def scene(way: tuple[str, ...] = (), node: str | None = None) -> None:
         got = asyncio.Event()
 
         def take(name: str, value: Any, at_s: float) -> None:
             seen.append((name, value))
             got.set()
 
-        telemetry = Telemetry([0], take)
+        telemetry = Telemetry([0], take, way, node)
         await telemetry.start()
         await asyncio.wait_for(got.wait(), 60)
         process = telemetry._process
@@ -200,6 +200,10 @@ def test_the_sampling_process(show: Show, tmp_path: Path, monkeypatch: pytest.Mo
     asyncio.run(scene())
     assert seen[0][0] == "gpus"
     assert seen[0][1]["gpus"][0]["sm_clock_mhz"] == 1500
+    assert [one["pid"] for one in seen[0][1]["foreign"]] == [1]
+    seen.clear()
+    asyncio.run(scene(("/usr/bin/env",), "n2"))
+    assert (seen[0][1]["node"], seen[0][1]["foreign"]) == ("n2", [])
     assert "ended" not in dict(seen)
     monkeypatch.setenv("FAKE_NVML", "")
     asyncio.run(scene())
