@@ -98,8 +98,8 @@ def controlled(suite: Suite, variant: Variant) -> bool:
 def rehearse(suite: Suite, full: bool, launches: int = 1) -> tuple[Suite, str]:
     """The suite as a rehearsal runs it, and a sentence that says how its load was shrunk. `launches` unless `full`."""
     suite = replace(suite, expected=replace(suite.expected, startup_s=REHEARSED_STARTUP_S))
-    pace = f"{REHEARSED_SERVERS} servers side by side"
-    pace = pace if suite.packing == "off" else "servers packed on simulated GPUs"
+    pace = f"{REHEARSED_SERVERS} servers side by side" if suite.packing == "off" else "servers packed on simulated GPUs"
+    pace = "servers in jobs of Slurm" if suite.launcher == "slurm" else pace
     if full:
         return suite, f"the whole load, {pace}"
     workloads = tuple(

@@ -37,6 +37,8 @@ class Bench:
     ports: range = PORTS
     refused: Mapping[str, str] | None = None
     """By variant: the fault found before the start, for which it is not launched; None when nobody looked."""
+    lacking: str | None = None
+    """What this machine lacks for any launch, where that could not be told before the run began: in a cluster's job."""
     prompts: dict[str, tuple[Prompt, ...]] = field(default_factory=dict)
     """By workload, enough for its widest level."""
     client_limit_rps: PerSecond = field(default_factory=lambda: one_process_rps(selftest.last()))

@@ -102,10 +102,12 @@ class LaunchRun:
     # -- from nothing to ready ---------------------------------------------------------------------------
 
     def _obey_preflight(self) -> None:
-        """Raises LaunchError `preflight` where a fault was found before the start, `no_slot` where there is none."""
+        """Raises LaunchError `preflight` where a fault was found before the start, `no_slot` or `lacking` where it can't."""
         cause = (self._bench.refused or {}).get(self._variant.name)
         if cause is not None:
             raise LaunchError("preflight", cause)
+        if self._bench.lacking is not None:
+            raise LaunchError("lacking", self._bench.lacking)
         if self._place.refusal is not None:
             raise LaunchError("no_slot", self._place.refusal)
 

@@ -218,7 +218,7 @@ def test_a_launch_whose_job_ends_early_is_done_again_whole(runs: Runs) -> None:
     assert stored.trials[0].record.slot.nodes == stored.trials[1].record.slot.nodes or len(runs.jobs()) == 2
 
 
-SAME: Final = ("trial", "engine", "engine_version", "simulated", "rehearsal", "env", "failure", "complete", "request_count")
+SAME: Final = ("trial", "engine", "engine_version", "simulated", "env", "failure", "complete", "request_count")
 
 
 def test_a_suite_s_records_are_the_same_whichever_launcher(bed: Bed, runs: Runs, tmp_path: Path) -> None:
@@ -231,7 +231,9 @@ def test_a_suite_s_records_are_the_same_whichever_launcher(bed: Bed, runs: Runs,
     local = other.stored()
     assert local.run.trials == clustered.run.trials
     assert without_launcher(local.run.suite) == without_launcher(clustered.run.suite)
-    assert (local.run.datasets, local.run.rehearsal) == (clustered.run.datasets, clustered.run.rehearsal)
+    assert local.run.datasets == clustered.run.datasets
+    assert local.run.rehearsal == "the whole load, 3 servers side by side"
+    assert clustered.run.rehearsal == "the whole load, servers in jobs of Slurm"
     for one, two in zip(local.trials, clustered.trials, strict=True):
         for name in SAME:
             mine, theirs = getattr(one.record, name), getattr(two.record, name)
@@ -262,3 +264,14 @@ def test_what_the_cluster_refuses_is_told(runs: Runs) -> None:
     assert done.returncode == 2
     assert "sbatch refused" in done.stderr
     assert "nowhere" in done.stderr or "partition" in done.stderr
+
+
+def test_what_a_node_lacks_is_the_failure_of_its_launches(runs: Runs) -> None:
+    path = runs.suite(8)
+    Path(path).write_text(Path(path).read_text().replace("server: {", "server: {python: /no/such/python, "))
+    done = runs.finish(runs.start(path, "--launcher", "slurm", "--no-check"))
+    assert done.returncode == 1, done.stderr
+    (trial,) = runs.bed.stored().trials
+    assert trial.record.failure is not None
+    assert trial.record.failure.kind == "lacking"
+    assert trial.record.failure.cause.startswith("on node n1: the interpreter /no/such/python ")

@@ -62,7 +62,7 @@ def _look_for_obstacles(bench: Bench, order: Order) -> None:
     except SpecbenchError as error:
         found.append(str(error))
     if found:
-        bench.refused = {variant.name: f"on node {_node()}: {'; '.join(found)}" for variant in bench.variants}
+        bench.lacking = f"on node {_node()}: {'; '.join(found)}"
 
 
 def _node() -> str:
