@@ -29,6 +29,11 @@ class Meeting:
         sys.stderr.write("SIMULATED: rank 0 is gone\n")
         return 1
 
+    def close(self) -> None:
+        """Parts from the others."""
+        for connection in self._connections:
+            connection.close()
+
 
 def meet(resolved: Mapping[str, Any]) -> Meeting:
     """At once on one node. Raises OSError when not all ranks came in time."""
