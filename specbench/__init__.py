@@ -4,6 +4,7 @@ One way through the house, and imports run only along it:
 
     suite   YAML to a resolved `Suite`
     plan    `Suite` to a `Plan` of `Trial`s; pure
+    placement which GPUs a launch gets, and which launch is next; pure
     records what was seen, as stored: `RequestRecord`, `Observation`, `TrialRecord`, `RunRecord`
     timing  tokens, TTFT and TPOT of one record: what load and analysis must agree on
     store   the results folder

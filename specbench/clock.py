@@ -22,6 +22,11 @@ def utc_text(at_s: Second | None = None) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def utc_fine_text() -> str:
+    """`2026-11-29T15:36:47.123456Z`: now, for spans that are compared with one another."""
+    return datetime.datetime.fromtimestamp(wall_s(), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def utc_stamp() -> str:
     """`20261129-153647`: now, as part of a folder's name."""
     return datetime.datetime.fromtimestamp(wall_s(), datetime.UTC).strftime("%Y%m%d-%H%M%S")

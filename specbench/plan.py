@@ -27,9 +27,13 @@ class Slot(Struct, frozen=True, kw_only=True):
     port: int = 0
     """0 until it is leased: a free one is bound then."""
     nccl_port: int = 0
+    nodes: tuple[str, ...] = ()
+    """Names of a cluster's nodes, the one with the HTTP port first; `gpu_ids` are taken on each. Empty on one machine."""
+    init_address: str = ""
+    """`host:port` where the ranks of several nodes meet; empty on one node."""
 
 
-class Trial(Struct, frozen=True, kw_only=True):
+class Trial(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One variant, launched once: the unit of replication."""
 
     variant: str
@@ -38,11 +42,13 @@ class Trial(Struct, frozen=True, kw_only=True):
     block_index: int
     order_index: int
     """Place in the whole plan, from 0."""
+    alone: bool = False
+    """`packing: control`: with the machine to itself, beside a launch of the same index that is packed; in no table."""
 
     @property
     def folder(self) -> str:
         """Name of its folder inside a run."""
-        return f"{self.variant}.launch{self.launch_index}"
+        return f"{self.variant}.launch{self.launch_index}" + (".alone" if self.alone else "")
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -57,7 +63,9 @@ class Plan(Struct, frozen=True, kw_only=True):
 def make_plan(suite: Suite) -> Plan:
     """Blocks of one launch a variant; every second block runs in reverse (ABBA), order seeded inside a pair of blocks.
 
-    The first block keeps the file's order, so that a single launch runs as written.
+    The first block keeps the file's order, so that a single launch runs as written. Packed, a block begins with the
+    widest servers, so that the narrow ones fill what is left. `packing: control` adds to each block the same launches
+    alone, of variants that leave room for others.
     """
     trials: list[Trial] = []
     order = list(suite.variants)
@@ -65,25 +73,35 @@ def make_plan(suite: Suite) -> Plan:
     for block_index in range(suite.launches):
         if block_index and block_index % 2 == 0:
             dice.shuffle(order)
-        ordered = order if block_index % 2 == 0 else order[::-1]
-        for variant in ordered:
+        block = order if suite.packing == "off" else sorted(order, key=lambda one: -one.gpu_count)
+        block = block if block_index % 2 == 0 else block[::-1]
+        alike = [variant for variant in block if controlled(suite, variant)]
+        for variant, alone in [*((one, False) for one in block), *((one, True) for one in alike)]:
             trials.append(
                 Trial(
                     variant=variant.name,
                     launch_index=block_index,
                     block_index=block_index,
                     order_index=len(trials),
+                    alone=alone,
                 )
             )
     seconds = sum(launch_estimate_s(suite, suite.variant(trial.variant)) for trial in trials)
     return Plan(suite=suite, trials=tuple(trials), estimate_s=seconds)
 
 
+def controlled(suite: Suite, variant: Variant) -> bool:
+    """Whether it is launched alone as well: others could run beside it."""
+    return suite.packing == "control" and 2 * variant.gpu_count <= suite.hardware.gpu_count
+
+
 def rehearse(suite: Suite, full: bool, launches: int = 1) -> tuple[Suite, str]:
     """The suite as a rehearsal runs it, and a sentence that says how its load was shrunk. `launches` unless `full`."""
     suite = replace(suite, expected=replace(suite.expected, startup_s=REHEARSED_STARTUP_S))
+    pace = f"{REHEARSED_SERVERS} servers side by side" if suite.packing == "off" else "servers packed on simulated GPUs"
+    pace = "servers in jobs of Slurm" if suite.launcher == "slurm" else pace
     if full:
-        return suite, f"the whole load, {REHEARSED_SERVERS} servers side by side"
+        return suite, f"the whole load, {pace}"
     workloads = tuple(
         replace(
             workload,
@@ -95,7 +113,7 @@ def rehearse(suite: Suite, full: bool, launches: int = 1) -> tuple[Suite, str]:
     )
     launches_text = "1 launch" if launches == 1 else f"{launches} launches"
     sentence = (
-        f"{REHEARSED_SERVERS} servers side by side and a shrunk load: {launches_text} a variant, {REHEARSED_REQUESTS} "
+        f"{pace} and a shrunk load: {launches_text} a variant, {REHEARSED_REQUESTS} "
         f"requests a level (never fewer than streams), at most {REHEARSED_TOKENS} output tokens, warm-up of "
         f"{REHEARSED_WARMUP.request_count} request with {REHEARSED_WARMUP.max_output_tokens} tokens"
     )
@@ -106,7 +124,14 @@ def planned_slot(suite: Suite, variant: Variant) -> Slot:
     """The GPUs a variant's server gets on an otherwise free machine; none where the suite runs on the CPU."""
     if suite.hardware.gpu_count == 0:
         return Slot()
-    return Slot(gpu_ids=tuple(range(variant.server.tensor_parallel)))
+    return Slot(gpu_ids=tuple(range(variant.gpu_count // nodes_needed(suite, variant))))
+
+
+def nodes_needed(suite: Suite, variant: Variant) -> int:
+    """Nodes of a cluster that its server spans; 1 on one machine."""
+    if suite.launcher == "local" or suite.hardware.gpu_count == 0:
+        return 1
+    return -(-variant.gpu_count // suite.slurm.node_gpu_count)
 
 
 def launch_estimate_s(suite: Suite, variant: Variant) -> Second:

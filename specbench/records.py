@@ -116,6 +116,17 @@ class ServerProcess(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of the machine, and the namespace of its pids."""
 
 
+class Lease(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How long a launch held its slot, on the wall clock: leases are compared with one another."""
+
+    begun_utc: str
+    """To the microsecond."""
+    ended_utc: str | None = None
+    """When its GPUs were free again; None while it holds them, and when it was cut off."""
+    neighbours: tuple[str, ...] = ()
+    """Folders of launches that ran on the same machine meanwhile, sorted."""
+
+
 class TrialRecord(Struct, frozen=True, kw_only=True):
     """One launch: `manifest.json`. `complete` is written last; a launch without it was cut off."""
 
@@ -130,6 +141,7 @@ class TrialRecord(Struct, frozen=True, kw_only=True):
     env: dict[str, str] = field(default_factory=dict)
     """What was added to the environment."""
     slot: Slot = Slot()
+    lease: Lease | None = None
     process: ServerProcess | None = None
     started_utc: str = ""
     base_url: str = ""

@@ -96,7 +96,7 @@ class OpenRun(Struct, frozen=True, kw_only=True):
 
     def of(self, variant: str) -> tuple[OpenLaunch, ...]:
         """One variant's launches."""
-        return tuple(one for one in self.launches if one.record.trial.variant == variant)
+        return tuple(one for one in self.launches if one.record.trial.variant == variant and not one.record.trial.alone)
 
 
 def open_result(folder: Path | str) -> OpenRun:

@@ -105,7 +105,8 @@ def suite_of(stored: StoredRun | OpenRun) -> Suite:
 
 
 def arms_of(suite: Suite, trials: Sequence[StoredTrial]) -> dict[str, Arm]:
-    """One a variant, in the suite's order."""
+    """One a variant, in the suite's order. Launches of `packing: control` that had the machine alone are left out."""
+    trials = [one for one in trials if not one.record.trial.alone]
     driven = {(level.workload, level.concurrency) for trial in trials for level in trial.record.levels}
     planned = {(one.name, concurrency): one for one in suite.workloads for concurrency in one.concurrency}
     levels = {key: workload for key, workload in planned.items() if workload.saturate is None or key in driven}

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from specbench.errors import SpecbenchError
 from specbench.plan import Plan, launch_estimate_s
 from specbench.suite import Suite
+from specbench.suite.scaling import Launcher
 
 
 def chosen(plan: Plan, names: Sequence[str]) -> Plan:
@@ -26,6 +27,14 @@ def chosen(plan: Plan, names: Sequence[str]) -> Plan:
         trials=tuple(replace(trial, order_index=index) for index, trial in enumerate(trials)),
         estimate_s=sum(launch_estimate_s(suite, suite.variant(trial.variant)) for trial in trials),
     )
+
+
+def launched_by(suite: Suite, launcher: Launcher | None) -> Suite:
+    """The suite with another launcher than it names. Raises SpecbenchError where they do not go together."""
+    suite = suite if launcher is None else replace(suite, launcher=launcher)
+    if suite.launcher == "slurm" and suite.packing == "control":
+        raise SpecbenchError("packing: control is measured by the local launcher; with slurm write packing: on or off")
+    return suite
 
 
 def port_range(text: str) -> range:

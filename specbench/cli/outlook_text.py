@@ -27,7 +27,10 @@ def outlook_json(outlook: Outlook) -> str:
         "simulated": outlook.rehearsal is not None,
         "rehearsal": outlook.rehearsal,
         "launches": outlook.launches,
+        "servers_at_once_count": outlook.servers_count,
         "estimate_s": outlook.estimate_s,
+        "gpu_hours": outlook.gpu_hours,
+        "cost": outlook.cost,
         "assumed": suite.expected,
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
@@ -58,17 +61,39 @@ def _header(outlook: Outlook) -> Iterator[str]:
         f"{_span(outlook.estimate_s)}, a guess {source}: {suite.expected.startup_s:g} s until a "
         f"server is ready, {suite.expected.per_user_tps:g} tok/s for each stream, every answer at full length",
     )
+    if outlook.gpu_hours and outlook.rehearsal is None:
+        yield from _row("GPUs", _gpu_hours(outlook))
+    if outlook.narrowed:
+        yield from _row("note", outlook.narrowed)
     for note in _version_notes(outlook):
         yield from _row("note", note)
+
+
+def _gpu_hours(outlook: Outlook) -> str:
+    """`1.5 GPU-hours held by launches, by the same guess; 3.00 at 2 an hour`."""
+    text = f"{outlook.gpu_hours:.2f} GPU-hours held by launches, by the same guess"
+    price = outlook.plan.suite.hardware.gpu_hour_price
+    return text if price is None or outlook.cost is None else f"{text}; cost {outlook.cost:.2f} at {price:g} an hour"
+
+
+def _pace(outlook: Outlook) -> str:
+    jobs = {one.job_index for one in outlook.launches} - {None}
+    if jobs:
+        kind = "a block's arms share a job" if outlook.plan.suite.slurm.allocation == "block" else "one a launch"
+        return f"in {len(jobs)} {'job' if len(jobs) == 1 else 'jobs'} of Slurm ({kind}), as many at once as it allows"
+    return "one after another" if outlook.servers_count == 1 else f"{outlook.servers_count} side by side"
 
 
 def _order(outlook: Outlook) -> str:
     suite = outlook.plan.suite
     count = len(suite.variants)
-    pace = "one after another" if outlook.servers_count == 1 else f"{outlook.servers_count} side by side"
-    text = f"{len(outlook.launches)}, {pace}: {count} variants × {suite.launches}"
+    text = f"{len(outlook.launches)}, {_pace(outlook)}: {count} variants × {suite.launches}"
+    alone_count = sum(one.trial.alone for one in outlook.launches)
+    text += f", and {alone_count} of them alone as well (packing: control)" if alone_count else ""
+    if suite.packing != "off":
+        text += "; packed, the widest first"
     if suite.launches == 1:
-        return text + ", in the file's order"
+        return text + ("" if suite.packing != "off" else ", in the file's order")
     return text + f"; in blocks of one launch a variant, every second block in reverse, seed {suite.seed}"
 
 
@@ -124,6 +149,8 @@ def _launches(outlook: Outlook) -> Iterator[str]:
             yield f"{INDENT}(the command of {first}/{len(outlook.launches)})"
         elif launch.argv:
             yield from _command(launch)
+            if launch.nodes_count > 1:
+                yield f"{INDENT}(and so on every further node, with its own --node-rank)"
 
 
 def _heading(outlook: Outlook, number: int, launch: PlannedLaunch) -> Iterator[str]:
@@ -132,10 +159,14 @@ def _heading(outlook: Outlook, number: int, launch: PlannedLaunch) -> Iterator[s
     if total > 1:
         parts.append(f"launch {launch.trial.launch_index + 1} of {total}")
     if launch.launches:
-        parts += [_gpus(launch.slot.gpu_ids), f"port {launch.slot.port} (leased at run)"]
+        parts += ["alone"] if launch.trial.alone else []
+        parts += [_job(outlook, launch)] if launch.job_index is not None else [_gpus(launch.slot.gpu_ids)]
+        parts.append(f"port {launch.slot.port} (leased at run)")
     else:
         parts.append(f"already served at {launch.variant.server.url}")
     parts.append(_span(launch.estimate_s))
+    if launch.start_s is not None and outlook.servers_count > 1:
+        parts.append(f"begins after {_span(launch.start_s)}" if launch.start_s else "begins at once")
     if outlook.rehearsal is not None:
         parts.append("SIMULATED")
     yield from textwrap.wrap(" · ".join(parts), WIDTH, subsequent_indent=INDENT, break_on_hyphens=False)
@@ -164,6 +195,15 @@ def _environment(launch: PlannedLaunch) -> list[str]:
 def _value(name: str, value: str) -> str:
     """A secret is taken from the shell into which the command is pasted."""
     return f'"${name}"' if value == HIDDEN else shlex.quote(value)
+
+
+def _job(outlook: Outlook, launch: PlannedLaunch) -> str:
+    """`job 2: 2 nodes × 8 GPUs`."""
+    gpus = len(launch.slot.gpu_ids)
+    held = f"{gpus} {'GPU' if gpus == 1 else 'GPUs'}" if gpus else "no GPU"
+    return f"job {(launch.job_index or 0) + 1}: " + (
+        f"{launch.nodes_count} nodes × {held}" if launch.nodes_count > 1 else held
+    )
 
 
 def _gpus(gpu_ids: tuple[int, ...]) -> str:

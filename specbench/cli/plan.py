@@ -10,6 +10,7 @@ import sys
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the verb's arguments."""
     parser.add_argument("suite", metavar="SUITE", help="the suite file, such as suites/kimi.yaml")
+    parser.add_argument("--launcher", choices=("local", "slurm"), help="where servers run, instead of as the suite says")
     parser.add_argument("--json", action="store_true", help="the same as JSON")
     parser.add_argument("--rehearse", action="store_true", help="plan the rehearsal against the simulated engine")
     parser.add_argument("--full", action="store_true", help="with --rehearse: keep the whole load")
@@ -17,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """0, or SpecbenchError."""
+    from specbench.cli.choice import launched_by
     from specbench.cli.outlook import look_ahead
     from specbench.cli.outlook_text import outlook_json, outlook_text
     from specbench.cli.suites import read_suite
@@ -24,6 +26,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.full and not args.rehearse:
         raise SpecbenchError("--full belongs to --rehearse: a plan without it shows the whole load anyway")
-    outlook = look_ahead(read_suite(args.suite), rehearsing=args.rehearse, full=args.full)
+    suite = launched_by(read_suite(args.suite), args.launcher)
+    outlook = look_ahead(suite, rehearsing=args.rehearse, full=args.full)
     sys.stdout.write(outlook_json(outlook) if args.json else outlook_text(outlook))
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from specbench.analysis.cells import suite_of
-from specbench.cli.choice import chosen, with_launches
+from specbench.cli.choice import chosen, launched_by, with_launches
 from specbench.cli.report import run_folder
 from specbench.cli.suites import read_suite
 from specbench.errors import SpecbenchError
@@ -39,7 +39,7 @@ def _stored_plan(stored: StoredRun) -> Plan:
 
 
 def _new_plan(stored: StoredRun, path: str) -> Plan:
-    suite, launches = with_methods(read_suite(path)), _launch_count(stored.run)
+    suite, launches = launched_by(with_methods(read_suite(path)), suite_of(stored).launcher), _launch_count(stored.run)
     return chosen(make_plan(with_launches(_shrunk(suite, stored.run, launches), launches)), _names(stored.run))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specbench.cli.choice import chosen, launch_count, port_range, with_launches
+from specbench.cli.choice import chosen, launch_count, launched_by, port_range, with_launches
 
 if TYPE_CHECKING:
     from specbench.execution.runner import Outcome
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-check", action="store_true", help="launch variants in spite of the faults that `check` finds")
     parser.add_argument("--variant", metavar="NAME", nargs="+", default=[], help="only these variants")
     parser.add_argument("--ports", metavar="FROM-TO", type=port_range, help="ports that servers may take")
+    parser.add_argument("--launcher", choices=("local", "slurm"), help="where servers run, instead of as the suite says")
     parser.add_argument("--resume", metavar="DIR", help="go on with this run: do the launches that are not whole")
     parser.add_argument("--redo-failed", action="store_true", help="with --resume: do launches that failed again too")
 
@@ -77,7 +78,7 @@ def _new(args: argparse.Namespace) -> "Outcome":
     if args.redo_failed:
         raise SpecbenchError("--redo-failed belongs to --resume DIR")
     text = read_text(args.suite)
-    suite = with_methods(read_suite(args.suite, text))
+    suite = launched_by(with_methods(read_suite(args.suite, text)), args.launcher)
     refused = None if args.no_check else checked(suite, args.rehearse, args.variant)
     suite, rehearsal = rehearse(suite, args.full, args.launches or 1) if args.rehearse else (suite, None)
     suite = with_launches(suite, args.launches)
@@ -95,7 +96,7 @@ def _resumed(args: argparse.Namespace) -> "Outcome":
     from specbench.render.live import progress
 
     given = {"--out": args.out, "--rehearse": args.rehearse, "--full": args.full, "--variant": args.variant}
-    given["--launches"] = args.launches
+    given |= {"--launches": args.launches, "--launcher": args.launcher}
     if words := [word for word, value in given.items() if value]:
         raise SpecbenchError(f"--resume goes on as the run was begun; leave out {', '.join(words)}")
     plan, run = plan_again(Path(args.resume), args.suite)

@@ -17,12 +17,14 @@ from specbench.embedded.arguments import ServerArguments, parse
 from specbench.embedded.cost_model import LOOKUP, CostModel, Drafting, drafter_kind, launched
 from specbench.embedded.faults import Faults, without_faults
 from specbench.embedded.interface import EngineFacts
+from specbench.embedded.meeting import meet
 from specbench.embedded.simulated_backend import SimulatedBackend
 from specbench.suite.rehearsal import Rehearsal
 
 SYNTHETIC: Final = "SGLANG_SIMULATE_ACC_LEN"
 VARIABLE: Final = "SPECBENCH_SIMULATION"
 USAGE: Final = 2
+DIED: Final = 1
 NO_FAULTS: Final = Faults()
 UNCAPPED: Final = 2048
 """Running requests where SGLang has no cap but its memory."""
@@ -62,6 +64,13 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.write(f"--fault: {error}\n")
         return USAGE
     arguments = parse(rest, simulation.rehearsal.version)
+    try:
+        meeting = meet(arguments.resolved)
+    except OSError as error:
+        sys.stderr.write(f"SIMULATED: the ranks did not meet at {arguments.resolved.get('dist_init_addr')}: {error}\n")
+        return DIED
+    if not meeting.is_first:
+        return meeting.wait()
     return serve(backend_of(arguments, simulation, faults), arguments, faults)
 
 

@@ -29,6 +29,8 @@ class Launch(Struct, frozen=True, kw_only=True):
     slot: Slot
     version: str | None = None
     """The engine's version, when it could be read."""
+    node_index: int = 0
+    """Which of the slot's nodes the command is for; 0 has the HTTP port."""
 
 
 class Command(Struct, frozen=True, kw_only=True):

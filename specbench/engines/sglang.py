@@ -31,6 +31,7 @@ ALIASES = {
     "--tp": "--tp-size",
     "--speculative-draft-model": "--speculative-draft-model-path",
     "--speculative-algo": "--speculative-algorithm",
+    "--nccl-init-addr": "--dist-init-addr",
     "--speculative-dflash-block-size": "--speculative-num-draft-tokens",
 }
 SERVER_MODULE = "sglang.launch_server"
@@ -38,8 +39,8 @@ SIMULATED_MODULE = "specbench.embedded.simulated"
 FAKED_ACCEPTANCE = ("SGLANG_SIMULATE_ACC_LEN", "SGLANG_SIMULATE_ACC_METHOD")
 VERSION_TIMEOUT_S = 60.0
 ASK_VERSION = "import importlib.metadata as m; print(m.version('sglang'))"
-OURS = ("--port", "--host", "--nccl-port")
-"""Given out by the lease of a slot; a suite can't set them."""
+OURS = ("--port", "--host", "--nccl-port", "--base-gpu-id", "--nnodes", "--node-rank", "--dist-init-addr")
+"""Given out by the lease of a slot; a suite can't set them. GPUs are given through CUDA_VISIBLE_DEVICES."""
 
 RESOLVED = {
     "max_running_requests": "max_running_requests",
@@ -100,7 +101,8 @@ class Sglang:
         taken = sorted(set(OURS) & _flags(variant.server.args))
         if taken:
             found.append(
-                f"variant '{variant.name}' sets {', '.join(taken)} in `args`; ports and host are given out by specbench"
+                f"variant '{variant.name}' sets {', '.join(taken)} in `args`; ports, host, GPUs and nodes are "
+                "given out by specbench"
             )
         return tuple(found)
 
@@ -199,6 +201,12 @@ def _own_flags(launch: Launch) -> list[tuple[str, ...]]:
         flags.append(("--revision", launch.model.revision))
     if slot.nccl_port and takes_nccl_port(launch.version):
         flags.append(("--nccl-port", str(slot.nccl_port)))
+    if len(slot.nodes) > 1:
+        flags += [
+            ("--nnodes", str(len(slot.nodes))),
+            ("--node-rank", str(launch.node_index)),
+            ("--dist-init-addr", slot.init_address),
+        ]
     if variant.speculation is not None:
         flags += _speculation_flags(launch, variant.speculation)
     if variant.cuda_graph is False and "--disable-cuda-graph" not in _flags(variant.server.args):

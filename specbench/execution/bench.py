@@ -13,9 +13,10 @@ from specbench.engines import Command, Engine, Launch
 from specbench.errors import SpecbenchError
 from specbench.execution import selftest
 from specbench.execution.control import Control
+from specbench.execution.gpus import gpu_obstacles, machine_gpus
 from specbench.execution.scale import one_process_rps
 from specbench.execution.schedule import schedule_s
-from specbench.execution.slots import PORTS, gpu_obstacles, gpus, port_obstacles
+from specbench.execution.slots import PORTS, port_obstacles
 from specbench.plan import Plan, Slot
 from specbench.records import Event
 from specbench.suite import Suite, Variant, Workload
@@ -36,6 +37,8 @@ class Bench:
     ports: range = PORTS
     refused: Mapping[str, str] | None = None
     """By variant: the fault found before the start, for which it is not launched; None when nobody looked."""
+    lacking: str | None = None
+    """What this machine lacks for any launch, where that could not be told before the run began: in a cluster's job."""
     prompts: dict[str, tuple[Prompt, ...]] = field(default_factory=dict)
     """By workload, enough for its widest level."""
     client_limit_rps: PerSecond = field(default_factory=lambda: one_process_rps(selftest.last()))
@@ -69,14 +72,15 @@ class Bench:
             self._versions[key] = engines.get(variant.engine).version(variant)
         return self._versions[key]
 
-    def command(self, variant: Variant, slot: Slot) -> Command:
-        """What will be started. Raises SpecbenchError where the engine has no such command."""
+    def command(self, variant: Variant, slot: Slot, node_index: int = 0) -> Command:
+        """What will be started, on one of the slot's nodes. Raises SpecbenchError where the engine has no such command."""
         launch = Launch(
             model=self.suite.model,
             drafter=self.suite.drafter_of(variant),
             variant=variant,
             slot=slot,
             version=self.version(variant),
+            node_index=node_index,
         )
         engine = engines.get(variant.engine)
         if self.rehearsal is None:
@@ -96,13 +100,14 @@ def simulation(suite: Suite) -> str:
 
 async def obstacles(bench: Bench) -> tuple[str, ...]:
     """Everything that is lacking, for all variants, a sentence each; reads the prompts on the way."""
-    found = [*_prompt_obstacles(bench)]
-    real = bench.rehearsal is None
+    found = [*prompt_obstacles(bench)]
     for variant in bench.variants:
         found += [sentence async for sentence in _variant_obstacles(bench, variant)]
     launched = [variant for variant in bench.variants if launched_by_us(bench, variant)]
     found += port_obstacles(launched, bench.ports)
-    found += gpu_obstacles(bench.suite, launched, gpus()) if launched and real else ()
+    here = machine_gpus(bench.suite, bench.rehearsal is not None)
+    if launched and (bench.rehearsal is None or here) and bench.suite.launcher == "local":
+        found += gpu_obstacles(bench.suite, launched, here)
     return tuple(dict.fromkeys(found))
 
 
@@ -111,7 +116,8 @@ def launched_by_us(bench: Bench, variant: Variant) -> bool:
     return bench.rehearsal is not None or (variant.engine in engines.names() and engines.get(variant.engine).launches)
 
 
-def _prompt_obstacles(bench: Bench) -> Iterator[str]:
+def prompt_obstacles(bench: Bench) -> Iterator[str]:
+    """Reads the prompts of every workload; a sentence for each that can't be."""
     for workload in bench.suite.workloads:
         try:
             bench.prompts[workload.name] = read_prompts(workload, bench.suite.seed)

@@ -13,8 +13,8 @@ import psutil
 
 import specbench
 from specbench.execution import host
+from specbench.execution.gpus import gpus, smi
 from specbench.execution.nvml import nvml
-from specbench.execution.slots import gpus, smi
 from specbench.execution.unreadable import UnreadableError, read_all
 
 GIT_TIMEOUT_S = 10.0

@@ -9,7 +9,9 @@ from msgspec import Struct
 
 from specbench import clock
 from specbench.errors import LaunchError
+from specbench.execution.gpus import gpu_troubles
 from specbench.execution.nvml import nvml
+from specbench.execution.slots import Place
 from specbench.execution.unreadable import UnreadableError
 from specbench.units import Second
 
@@ -65,6 +67,23 @@ async def wait_released(gpu_ids: Sequence[int], limit_s: Second = RELEASE_S) -> 
         if clock.now_s() > give_up_s:
             raise LaunchError("gpu_in_use", f"{'; '.join(held)}; nothing was launched after {limit_s:g} s of waiting")
         await asyncio.sleep(POLL_S)
+
+
+async def wait_usable(place: Place) -> None:
+    """The same for a launch's GPUs, once all of them work. Raises LaunchError `gpu_lost` too."""
+    troubles = gpu_troubles(place.gpu_ids)
+    if troubles:
+        raise LaunchError("gpu_lost", "; ".join(f"GPU {index}: {why}" for index, why in troubles.items()))
+    if not place.are_simulated:
+        await wait_released(place.gpu_ids)
+
+
+def strangers(gpu_ids: Sequence[int]) -> set[int]:
+    """Those that somebody holds; empty where nothing can be told."""
+    try:
+        return {use.gpu_id for use in gpu_uses(gpu_ids) if not use.is_free}
+    except UnreadableError:
+        return set()
 
 
 def _held(gpu_ids: Sequence[int]) -> list[str]:

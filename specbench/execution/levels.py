@@ -1,9 +1,13 @@
 """What a launch drives, level by level: which conversations, for whom, by how many client processes."""
 
+from collections.abc import Callable
+from typing import Any
+
 from msgspec import structs
 
 from specbench.errors import LaunchError
 from specbench.execution.bench import Bench
+from specbench.execution.control import Control
 from specbench.execution.load import Level, Target, take_requests
 from specbench.execution.scale import offered_rps
 from specbench.execution.scale import processes_count as count_of
@@ -79,6 +83,13 @@ def level_record(
         flushed=flushed,
         client_processes_count=processes_count,
     )
+
+
+async def ask_metrics(control: Control, level: Level, keep: Callable[[Any], None]) -> None:
+    """Keeps the server's counters, where it tells them."""
+    counters = await control.metrics()
+    if counters:
+        keep({"workload": level.workload.name, "concurrency": level.concurrency, "counters": counters})
 
 
 def raise_if_short(level: Level, counts: tuple[int, int, int], first_error: str | None, log_tail: tuple[str, ...]) -> None:

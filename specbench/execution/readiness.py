@@ -12,7 +12,7 @@ from specbench.engines import Engine
 from specbench.errors import LaunchError
 from specbench.execution.control import Control
 from specbench.execution.observe import LogTail, last_lines, log_tail
-from specbench.execution.server import Server
+from specbench.execution.server import Runs
 from specbench.execution.slots import listeners, process_words
 from specbench.units import Second
 
@@ -24,7 +24,7 @@ NOTICE_S = 1.0
 
 
 async def wait_ready(
-    server: Server,
+    server: Runs,
     tail: LogTail,
     control: Control,
     engine: Engine,
@@ -72,18 +72,20 @@ def phase_name(tail: LogTail) -> str:
     return tail.phases[-1].name if tail.phases else "starting"
 
 
-def death(kind: str, server: Server, tail: LogTail, engine: Engine, log_path: Path) -> LaunchError:
+def death(kind: str, server: Runs, tail: LogTail, engine: Engine, log_path: Path) -> LaunchError:
     """The cause as the engine reads it from the log."""
     tail.restore()
     if server.watcher_died:
         cause = "the server's watcher was killed from outside, and the server was ended with it"
         return LaunchError("watcher_died", cause, log_tail(log_path))
+    who, log_path = server.dead_rank or ("", log_path)
     cause = engine.death_cause(last_lines(log_path), server.exit_code)
+    cause = f"{who}: {cause}" if who else cause
     return LaunchError(kind, cause, log_tail(log_path))
 
 
 async def raise_if_died(
-    server: Server | None, tail: LogTail | None, engine: Engine, log_path: Path, failed_count: int
+    server: Runs | None, tail: LogTail | None, engine: Engine, log_path: Path, failed_count: int
 ) -> None:
     """After a load that ended by itself: where its last requests failed, news of the server's death may still be on its way.
 

@@ -25,10 +25,11 @@ WATCHER_S: Final = 14.0
 """How long a dead run's watchers get to end their servers before it is done here."""
 
 
-def new_launch_id() -> str:
-    """`<namespace>.<pid>.<start>.<random>` of this process."""
+def new_launch_id(is_here: bool = True) -> str:
+    """`<namespace>.<pid>.<start>.<random>` of this process. On another node our pid says nothing: the namespace is `far`
+    then, which no machine has, so that nobody there takes the launch for a dead run's."""
     me = processes.identity_of(os.getpid())
-    return f"{_namespace()}.{os.getpid()}.{me.born if me else ''}.{secrets.token_hex(4)}"
+    return f"{_namespace() if is_here else 'far'}.{os.getpid()}.{me.born if me else ''}.{secrets.token_hex(4)}"
 
 
 def _namespace() -> str:

@@ -183,7 +183,7 @@ def last() -> SelfTest | None:
 
 def run(seconds_s: Second) -> SelfTest:
     """Measures and stores."""
-    from specbench.execution.runner import loop_factory
+    from specbench.execution.loop import loop_factory
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         result = runner.run(measure(seconds_s))

@@ -8,9 +8,10 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from specbench import processes
 from specbench.engines import Command
@@ -28,12 +29,41 @@ START_LIMIT_S: Final = 60.0
 MARGIN_S: Final = 5.0
 
 
+class Runs(Protocol):
+    """What a launch needs of its server, be it one process or a rank on each node."""
+
+    @property
+    def exited(self) -> "asyncio.Task[None]":
+        """Done when it has ended."""
+        ...
+
+    @property
+    def exit_code(self) -> int | None: ...
+
+    @property
+    def watcher_died(self) -> bool: ...
+
+    @property
+    def process(self) -> ServerProcess | None: ...
+
+    @property
+    def dead_rank(self) -> tuple[str, Path] | None:
+        """Which one ended first, in words, and its log; None where there is only one, or rank 0 did."""
+        ...
+
+    def look_around(self) -> None: ...
+
+    async def stop(self, grace_s: Second, hurry: asyncio.Event) -> tuple[int, ...]: ...
+
+
 class Server:
     """A process under its watcher. `exited` is done when it has ended, or when its watcher has."""
 
-    def __init__(self, watcher: asyncio.subprocess.Process, launch_id: str) -> None:
+    def __init__(self, watcher: asyncio.subprocess.Process, launch_id: str, is_here: bool = True) -> None:
         self._watcher = watcher
         self.launch_id = launch_id
+        self._is_here = is_here
+        """False: it and its watcher run on another node, and `watcher` is only the way to them."""
         self.exit_code: int | None = None
         """None while it runs, and when nobody could tell; minus the signal when one ended it."""
         self._identity: Identity | None = None
@@ -48,6 +78,11 @@ class Server:
         self._ended = asyncio.Event()
         self._listening = asyncio.create_task(self._listen())
         self.exited = asyncio.create_task(self._until_ended())
+
+    @property
+    def dead_rank(self) -> tuple[str, Path] | None:
+        """There are no ranks."""
+        return None
 
     @property
     def watcher_died(self) -> bool:
@@ -97,7 +132,7 @@ class Server:
         """Gives the order. Raises LaunchError `could_not_start`."""
         given = {name: value for name, value in (os.environ | command.env).items() if name not in command.unset}
         env = reaper.environment_of(self.launch_id, given)
-        self._tell({"argv": command.argv, "env": env, "parent": os.getpid()})
+        self._tell({"argv": command.argv, "env": env, "parent": os.getpid() if self._is_here else 0})
         with suppress(TimeoutError):
             async with asyncio.timeout(START_LIMIT_S):
                 await self._started.wait()
@@ -110,7 +145,7 @@ class Server:
 
     def look_around(self) -> None:
         """Remembers the descendants that are there now."""
-        if self._identity is not None:
+        if self._identity is not None and self._is_here:
             rows = processes.table()
             self._seen |= {rows[pid].identity for pid in processes.descendants(rows, (self._identity.pid,))}
 
@@ -132,7 +167,15 @@ class Server:
         return tuple(sorted(left))
 
     async def _end_without_watcher(self) -> set[int]:
-        """It was killed, or hangs."""
+        """It was killed, or hangs. On another node, it and the server end when their pipes do."""
+        if not self._is_here:
+            with suppress(ProcessLookupError):
+                self._watcher.terminate()
+            await asyncio.wait({self._listening}, timeout=MARGIN_S)
+            with suppress(ProcessLookupError):
+                self._watcher.kill()
+            await asyncio.wait({self._listening})
+            return set()
         remembered = self._seen | ({self._identity} if self._identity else set())
         left = await reaper.end(lambda mark: mark == self.launch_id, remembered)
         with suppress(ProcessLookupError):
@@ -146,20 +189,22 @@ class Server:
             self._watcher.stdin.write(json.dumps(word).encode() + b"\n")
 
 
-async def start(command: Command, log_path: Path, host: str, port: int) -> Server:
-    """Starts it with stdout and stderr in `log_path`. Raises LaunchError when the port is taken or it can't be run."""
-    if not port_is_free(host, port):
+async def start(command: Command, log_path: Path, host: str, port: int, watcher_words: Sequence[str] = COMMAND) -> Server:
+    """Starts it with stdout and stderr in `log_path`. `watcher_words` may start its watcher on another node; `port` 0: it
+    has none here. Raises LaunchError when the port is taken or it can't be run."""
+    if port and not port_is_free(host, port):
         holders = " and ".join(map(process_words, listeners(port))) or "another process"
         raise LaunchError("port_in_use", f"port {port} on {host} is in use by {holders}; nothing was launched")
     with log_path.open("ab") as log:
         watcher = await asyncio.create_subprocess_exec(
-            *COMMAND,
+            *watcher_words,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=log,
             start_new_session=True,
         )
-    server = Server(watcher, reaper.new_launch_id())
+    is_here = watcher_words is COMMAND
+    server = Server(watcher, reaper.new_launch_id(is_here), is_here)
     try:
         await server.begin(command)
     except BaseException:

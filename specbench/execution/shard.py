@@ -142,7 +142,7 @@ async def _until_end(reader: asyncio.StreamReader) -> None:
 
 def main() -> None:
     """The process."""
-    from specbench.execution.runner import loop_factory
+    from specbench.execution.loop import loop_factory
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner, contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         runner.run(serve())

@@ -1,34 +1,49 @@
-"""Leases what one server may hold: GPUs and ports."""
+"""Leases what one server may hold beside its GPUs: ports. `Place` is what a launcher gives a launch."""
 
-import os
+import asyncio
 import random
-import shutil
 import socket
-import subprocess
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 
 import psutil
-from msgspec import Struct
+from msgspec.structs import replace
 
+from specbench import clock
 from specbench.errors import LaunchError
-from specbench.execution.nvml import FACTS, nvml
-from specbench.execution.unreadable import UnreadableError
 from specbench.plan import Slot
-from specbench.suite import Suite, Variant
+from specbench.records import Lease
+from specbench.suite import Variant
 
 PORTS = range(20000, 30000)
 """Below the kernel's ephemeral range: a server binds minutes after the check, and no outgoing connection may take it."""
 
-SMI_TIMEOUT_S = 20.0
 
+@dataclass
+class Place:
+    """Where one launch runs, as its launcher chose it."""
 
-class Gpu(Struct, frozen=True, kw_only=True):
-    """One GPU as NVML or `nvidia-smi` lists it."""
+    gpu_ids: tuple[int, ...] = ()
+    """Of each node; empty on a CPU."""
+    are_simulated: bool = False
+    """The GPUs are, so nobody can be asked about them."""
+    nodes: tuple[str, ...] = ()
+    """Names of a cluster's nodes, ours first; empty on one machine."""
+    address: str = ""
+    """Of our node, for the others."""
+    gate: asyncio.Semaphore | None = None
+    """Taken while the server loads, where others run beside it: loading must not starve."""
+    is_packed: bool = False
+    """Others may run beside it, so its load comes from client processes of its own."""
+    refusal: str | None = None
+    """Why it can't be launched at all."""
+    neighbours: set[str] = field(default_factory=set)
+    """Folders of launches that ran beside it at any time; grows while it runs."""
 
-    index: int
-    name: str
-    memory_bytes: int | None
-    uuid: str | None = None
+    @property
+    def asked_gpu_ids(self) -> tuple[int, ...]:
+        """GPUs that a driver can tell of."""
+        return () if self.are_simulated else self.gpu_ids
 
 
 def port_is_free(host: str, port: int) -> bool:
@@ -75,19 +90,32 @@ def free_port(host: str, ports: range = PORTS, taken: Collection[int] = ()) -> i
     raise LaunchError("port_in_use", f"no port from {ports[0]} to {ports[-1]} on {host} is free")
 
 
-def lease(suite: Suite, variant: Variant, ports: range = PORTS, leased: set[int] | None = None) -> Slot:
-    """The first GPUs of those that the suite gives, else of those visible, none on a CPU; two ports that are free now and
-    not in `leased`, to which they are added. The second, for NCCL, is local and need not come from `ports`.
-    Raises LaunchError."""
+def lease(variant: Variant, place: Place, ports: range = PORTS, leased: set[int] | None = None) -> Slot:
+    """The place's GPUs, and ports that are free now and not in `leased`, to which they are added. Those for NCCL and for
+    the ranks of several nodes need not come from `ports`. Raises LaunchError."""
     host = variant.server.host
     leased = set() if leased is None else leased
     port = free_port(host, ports, taken=leased)
     leased.add(port)
     nccl_port = free_port(host, PORTS, taken=leased)
     leased.add(nccl_port)
-    usable = (suite.hardware.gpu_ids or gpu_indices()) if suite.hardware.gpu_count else ()
-    gpu_ids = tuple(usable[: variant.server.tensor_parallel])
-    return Slot(gpu_ids=gpu_ids, port=port, nccl_port=nccl_port)
+    slot = Slot(gpu_ids=place.gpu_ids, port=port, nccl_port=nccl_port, nodes=place.nodes)
+    if len(place.nodes) < 2:
+        return slot
+    init_port = free_port("0.0.0.0", PORTS, taken=leased)
+    leased.add(init_port)
+    return replace(slot, init_address=f"{place.address}:{init_port}")
+
+
+def ended_lease(begun: Lease, place: Place) -> Lease:
+    """Now."""
+    return replace(begun, ended_utc=clock.utc_fine_text(), neighbours=tuple(sorted(place.neighbours)))
+
+
+def give_back(slot: Slot, leased: set[int]) -> None:
+    """Its ports."""
+    init_port = slot.init_address.rpartition(":")[2]
+    leased -= {slot.port, slot.nccl_port, int(init_port or 0)}
 
 
 def check_host(host: str) -> None:
@@ -99,90 +127,6 @@ def check_host(host: str) -> None:
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise LaunchError("no_such_host", f"server.host {host} is no address of this machine: {why}") from None
-
-
-def gpu_indices() -> list[int]:
-    """Indices that a server may use: those in CUDA_VISIBLE_DEVICES, or all."""
-    return [gpu.index for gpu in gpus()]
-
-
-def gpus() -> tuple[Gpu, ...]:
-    """The GPUs that NVML lists, or else `nvidia-smi`, and CUDA_VISIBLE_DEVICES leaves; empty without both."""
-    found = _by_nvml() or _by_smi()
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None or not found:
-        return tuple(found)
-    chosen = [_named(part.strip(), found) for part in visible.split(",") if part.strip()]
-    return tuple(found) if chosen and not any(chosen) else tuple(gpu for gpu in chosen if gpu is not None)
-
-
-def _named(part: str, found: Collection[Gpu]) -> Gpu | None:
-    """By index, or by (the beginning of) its UUID."""
-    if part.isdigit():
-        return next((gpu for gpu in found if gpu.index == int(part)), None)
-    return next((gpu for gpu in found if gpu.uuid and gpu.uuid.startswith(part)), None)
-
-
-def _by_nvml() -> list[Gpu]:
-    try:
-        with nvml() as library:
-            facts = [library.read(index, FACTS) for index in range(library.count())]
-    except UnreadableError:
-        return []
-    return [
-        Gpu(index=one["index"], name=one["name"] or "unknown", memory_bytes=one["memory_bytes"], uuid=one["uuid"])
-        for one in facts
-    ]
-
-
-def _by_smi() -> list[Gpu]:
-    rows = (line.split(", ") for line in smi("index,name,memory.total").splitlines())
-    return [Gpu(index=int(row[0]), name=row[1], memory_bytes=_mebibytes(row[2])) for row in rows if len(row) == 3]
-
-
-def _mebibytes(text: str) -> int | None:
-    number = text.removesuffix(" MiB")
-    return int(number) * 2**20 if number.isdigit() else None
-
-
-def smi(fields: str) -> str:
-    """`nvidia-smi`'s CSV for these fields; empty when there is no such program or it fails."""
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return ""
-    try:
-        done = subprocess.run(
-            [program, f"--query-gpu={fields}", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            timeout=SMI_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
-
-
-def gpu_obstacles(suite: Suite, variants: Collection[Variant], found: Collection[Gpu]) -> Iterator[str]:
-    """A sentence for each need that this machine does not meet."""
-    given = suite.hardware.gpu_ids
-    if given:
-        found = [one for one in found if one.index in given] or [_given(index) for index in given]
-    if suite.hardware.gpu_count > len(found):
-        yield f"the suite needs {suite.hardware.gpu_count} GPUs and this machine has {_listed(found)}"
-        return
-    for variant in variants if suite.hardware.gpu_count else ():
-        needed = variant.server.tensor_parallel
-        if needed > len(found):
-            yield f"variant '{variant.name}' needs {needed} GPUs (tensor_parallel) and this machine has {_listed(found)}"
-
-
-def _given(index: int) -> Gpu:
-    return Gpu(index=index, name="given in the suite", memory_bytes=None)
-
-
-def _listed(found: Collection[Gpu]) -> str:
-    return f"{len(found)} ({', '.join(gpu.name for gpu in found)})" if found else "none that NVML or nvidia-smi shows"
 
 
 def port_obstacles(variants: Collection[Variant], ports: range) -> Iterator[str]:

@@ -22,17 +22,24 @@ from specbench.units import Second
 EVERY_S: Final = 1.0
 STOP_S: Final = 2.0
 COMMAND: Final = (sys.executable, "-P", "-m", "specbench.execution.telemetry")
+FAR: Final = "far"
+"""After the GPUs: the harness is on another node."""
 LINE_BYTES: Final = 1 << 22
 Sink = Callable[[str, Any, Second], None]
 """Gets a name, its value, and `clock.now_s()` of each sample."""
 
 
 class Telemetry:
-    """The sampling process of one launch. `sink` gets `gpus` once a second; `ended` and why, if it ends unasked."""
+    """The sampling process of one launch. `sink` gets `gpus` once a second; `ended` and why, if it ends unasked.
 
-    def __init__(self, gpu_ids: Sequence[int], sink: Sink) -> None:
+    `way`: words that run it on another node, `node`, whose clock is not ours: its samples are stamped when they arrive.
+    """
+
+    def __init__(self, gpu_ids: Sequence[int], sink: Sink, way: Sequence[str] = (), node: str | None = None) -> None:
         self._gpu_ids = gpu_ids
         self._sink = sink
+        self._way = tuple(way)
+        self._node = node
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self._closing = False
@@ -42,7 +49,7 @@ class Telemetry:
         if not self._gpu_ids:
             return
         pipe = asyncio.subprocess.PIPE
-        words = (*COMMAND, *map(str, self._gpu_ids))
+        words = (*self._way, *COMMAND, *map(str, self._gpu_ids), *([FAR] if self._node is not None else []))
         self._process = await asyncio.create_subprocess_exec(
             *words, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, limit=LINE_BYTES, start_new_session=True
         )
@@ -68,17 +75,23 @@ class Telemetry:
         assert process.stdout is not None
         while line := await process.stdout.readline():
             told = msgspec.json.decode(line)
-            self._sink(told.pop("name"), told, told.pop("at_s"))
+            at_s = told.pop("at_s")
+            if self._node is not None:
+                at_s, told["node"] = clock.now_s(), self._node
+            self._sink(told.pop("name"), told, at_s)
         if not self._closing:
             code = await process.wait()
             self._sink("ended", {"reason": f"the sampling process ended with exit code {code}"}, clock.now_s())
 
 
-def sample(library: Nvml, gpu_ids: Sequence[int], harness_pid: int) -> dict[str, Any]:
-    """One line. `foreign`: processes on these GPUs that can be seen and do not descend from the harness."""
+def sample(library: Nvml, gpu_ids: Sequence[int], harness_pid: int | None) -> dict[str, Any]:
+    """One line. `foreign`: processes on these GPUs that can be seen and do not descend from the harness; none where that is
+    on another node."""
     gpus = [library.read(gpu_id, SAMPLE) for gpu_id in gpu_ids]
     foreign: list[dict[str, Any]] = []
     for gpu_id in gpu_ids:
+        if harness_pid is None:
+            break
         with suppress(UnreadableError):
             found = library.occupants(gpu_id)
             foreign += [occupant(*one) | {"gpu": gpu_id} for one in found if is_below(one[0], harness_pid) is False]
@@ -87,7 +100,7 @@ def sample(library: Nvml, gpu_ids: Sequence[int], harness_pid: int) -> dict[str,
 
 def main(words: Sequence[str]) -> None:
     """The process."""
-    gpu_ids, harness_pid = [int(word) for word in words], os.getppid()
+    gpu_ids, harness_pid = [int(word) for word in words if word != FAR], None if FAR in words else os.getppid()
     try:
         with nvml() as library:
             while True:

@@ -1,6 +1,7 @@
 """One launch, from the lease of its ports to its manifest."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
@@ -13,24 +14,24 @@ from msgspec import structs
 from specbench import clock, engines
 from specbench.errors import LaunchError, StoreError
 from specbench.execution import levels
-from specbench.execution.bench import Bench, served_url
+from specbench.execution.bench import Bench, launched_by_us, served_url
 from specbench.execution.client import open_client
 from specbench.execution.control import Control
-from specbench.execution.gpu_use import wait_released
+from specbench.execution.gpu_use import wait_usable
 from specbench.execution.guard import guarded
 from specbench.execution.keeping import Keeper
 from specbench.execution.launch_environment import read_launch
 from specbench.execution.load import Level, Load, Target
 from specbench.execution.observe import LogTail, log_tail, size_bytes
+from specbench.execution.ranks import samplers, start_ranks
 from specbench.execution.readiness import death, raise_if_died, wait_ready
 from specbench.execution.saturation import Saturation
-from specbench.execution.server import Server, reached_at, start, uncancel
+from specbench.execution.server import Runs, reached_at, uncancel
 from specbench.execution.shards import Shards
-from specbench.execution.slots import lease
+from specbench.execution.slots import Place, ended_lease, give_back, lease
 from specbench.execution.stall import Stall
-from specbench.execution.telemetry import Telemetry
 from specbench.plan import Slot, Trial
-from specbench.records import Event, Failure, Observation, RequestRecord, TrialRecord
+from specbench.records import Event, Failure, Lease, Observation, RequestRecord, TrialRecord
 from specbench.store import TrialWriter
 from specbench.suite import Workload
 from specbench.suite.secrets import api_key_of
@@ -40,15 +41,17 @@ from specbench.units import Second
 class LaunchRun:
     """A trial in progress. What happens to it is in `record`, saved whenever it changes."""
 
-    def __init__(self, bench: Bench, trial: Trial, writer: TrialWriter, hurry: asyncio.Event) -> None:
+    def __init__(self, bench: Bench, trial: Trial, writer: TrialWriter, hurry: asyncio.Event, place: Place) -> None:
         self._bench = bench
         self._trial = trial
+        self._place = place
+        self._lease = Lease(begun_utc=clock.utc_fine_text())
         self._writer = Keeper(writer, bench.secrets, levels.planned_count(bench))
         self._hurry = hurry
         self._variant = bench.suite.variant(trial.variant)
         self._engine = engines.get(self._variant.engine)
         self._zero_s = clock.now_s()
-        self._server: Server | None = None
+        self._server: Runs | None = None
         self._tail: LogTail | None = None
         self._control: Control | None = None
         self._open = AsyncExitStack()
@@ -67,6 +70,8 @@ class LaunchRun:
             simulated=bench.rehearsal is not None,
             rehearsal=bench.rehearsal,
             started_utc=clock.utc_text(),
+            lease=self._lease,
+            slot=Slot(gpu_ids=place.gpu_ids, nodes=place.nodes),
         )
 
     async def run(self) -> TrialRecord:
@@ -79,7 +84,7 @@ class LaunchRun:
             self._obey_preflight()
             await self._measure()
         except LaunchError as error:
-            self._fail(Failure(kind=error.kind, cause=error.cause, log_tail=error.log_tail, exit_code=self._exit_code()))
+            self._fail(Failure(kind=error.kind, cause=error.cause, log_tail=error.log_tail, exit_code=self._exit_code))
         except asyncio.CancelledError:
             uncancel()
             self._fail(Failure(kind="interrupted", cause="stopped in the middle by the user or the system"))
@@ -87,47 +92,48 @@ class LaunchRun:
             self._fail(Failure(kind="not_stored", cause=str(error)))
         finally:
             await self._end_undisturbed()
-        self._save(ended_s=self._elapsed_s(), complete=not self.interrupted and self._writer.trouble is None)
+        interrupted = self.record.failure is not None and self.record.failure.kind == "interrupted"
+        whole = not interrupted and self._writer.trouble is None
+        self._save(ended_s=self._elapsed_s(), lease=ended_lease(self._lease, self._place), complete=whole)
         if self._writer.trouble is not None:
             raise self._writer.trouble
         return self.record
 
-    @property
-    def interrupted(self) -> bool:
-        """The run is to end here."""
-        return self.record.failure is not None and self.record.failure.kind == "interrupted"
-
     # -- from nothing to ready ---------------------------------------------------------------------------
 
     def _obey_preflight(self) -> None:
-        """Raises LaunchError `preflight` where a fault was found before the start."""
+        """Raises LaunchError `preflight` where a fault was found before the start, `no_slot` or `lacking` where it can't."""
         cause = (self._bench.refused or {}).get(self._variant.name)
         if cause is not None:
             raise LaunchError("preflight", cause)
+        if self._bench.lacking is not None:
+            raise LaunchError("lacking", self._bench.lacking)
+        if self._place.refusal is not None:
+            raise LaunchError("no_slot", self._place.refusal)
 
     async def _measure(self) -> None:
-        await (self._launch() if self._process_is_ours else self._join())
+        if launched_by_us(self._bench, self._variant):
+            async with self._place.gate or contextlib.nullcontext():
+                await self._launch()
+        else:
+            await self._join()
         assert self._control is not None
         self._save(ready_s=self._elapsed_s(), phases=tuple(self._tail.phases) if self._tail else ())
         self._tell("ready", "ready")
         await self._guard(self._drive_all(self._control))
         await raise_if_died(self._server, self._tail, self._engine, self._writer.log_path, self._level_counts[1])
 
-    @property
-    def _process_is_ours(self) -> bool:
-        return self._engine.launches or self._bench.rehearsal is not None
-
     async def _launch(self) -> None:
-        slot = lease(self._bench.suite, self._variant, self._bench.ports, self._bench.leased_ports)
+        slot = lease(self._variant, self._place, self._bench.ports, self._bench.leased_ports)
         command = self._bench.command(self._variant, slot)
         host = self._variant.server.host
         base_url = f"http://{reached_at(host)}:{slot.port}"
         self._save(argv=command.argv, env=command.env, slot=slot, base_url=base_url)
-        await wait_released(slot.gpu_ids)
+        await wait_usable(self._place)
         self._save(environment=await read_launch(self._bench, self._variant, slot))
         control = self._controlled(base_url)
         log_path = self._writer.new_log()
-        self._server = await start(command, log_path, host, slot.port)
+        self._server = await start_ranks(self._bench, self._variant, slot, command, log_path)
         self._save(process=self._server.process)
         tail = self._follow(log_path, 0)
         limit_s = self._variant.server.startup_timeout_s
@@ -164,7 +170,7 @@ class LaunchRun:
         if end == "died" and self._server and self._tail:
             raise death("died_under_load", self._server, self._tail, self._engine, self._writer.log_path)
         if end == "hung":
-            raise self._stall.error(self._log_tail())
+            raise self._stall.error(log_tail(self._writer.log_path))
 
     async def _drive_all(self, control: Control) -> None:
         await self._ask_server_info(control, "ready")
@@ -184,9 +190,9 @@ class LaunchRun:
         self._stall.watch(load.pace.moved)
         self._stall.watch(self._shards.moved)
         self._open.push_async_callback(self._shards.close)
-        telemetry = Telemetry(self.record.slot.gpu_ids, partial(self._observe, "telemetry"))
-        self._open.push_async_callback(telemetry.close)
-        await telemetry.start()
+        for telemetry in samplers(self._place, partial(self._observe, "telemetry")):
+            self._open.push_async_callback(telemetry.close)
+            await telemetry.start()
         await self._warm_up(load)
         for workload in self._bench.suite.workloads:
             for concurrency in workload.concurrency:
@@ -205,23 +211,17 @@ class LaunchRun:
         level = levels.level_of(self._bench, workload, concurrency)
         self._level_counts, self._first_error = (0, 0, level.request_count), None
         self._tell("level", f"{level.title}: {level.request_count} requests")
-        await self._ask_metrics(control, level, "begin")
+        await levels.ask_metrics(control, level, partial(self._observe, "metrics", "begin"))
         started_s, processes = self._elapsed_s(), levels.level_processes_count(self._bench, level)
         try:
-            if processes == 1 or self._shards is None:
+            if self._shards is None or (processes == 1 and not self._place.is_packed):
                 await load.drive(level)
             else:
                 load.next_index = await self._shards.drive(level, processes, load.next_index)
         finally:
             self._add_level(level, started_s, flushed, processes)
-        await self._ask_metrics(control, level, "end")
-        levels.raise_if_short(level, self._level_counts, self._first_error, self._log_tail())
-
-    async def _ask_metrics(self, control: Control, level: Level, when: str) -> None:
-        counters = await control.metrics()
-        if counters:
-            place = {"workload": level.workload.name, "concurrency": level.concurrency}
-            self._observe("metrics", when, place | {"counters": counters})
+        await levels.ask_metrics(control, level, partial(self._observe, "metrics", "end"))
+        levels.raise_if_short(level, self._level_counts, self._first_error, log_tail(self._writer.log_path))
 
     def _add_level(self, level: Level, started_s: Second, flushed: bool | None, processes: int) -> None:
         goodput_rps = self._saturation.end_level(level.workload)
@@ -267,11 +267,9 @@ class LaunchRun:
     def _elapsed_s(self) -> Second:
         return clock.now_s() - self._zero_s
 
+    @property
     def _exit_code(self) -> int | None:
         return self._server.exit_code if self._server else None
-
-    def _log_tail(self) -> tuple[str, ...]:
-        return log_tail(self._writer.log_path)
 
     # -- the end -------------------------------------------------------------------------------------------
 
@@ -292,7 +290,7 @@ class LaunchRun:
             survivors = await self._server.stop(self._variant.server.stop_grace_s, self._hurry)
             if survivors:
                 self._tell("note", f"processes {survivors} of the server could not be ended")
-        self._bench.leased_ports -= {self.record.slot.port, self.record.slot.nccl_port}
+        give_back(self.record.slot, self._bench.leased_ports)
         if self._tail:
             await self._tail.end(restoring=self._server is not None)
             self._save(phases=tuple(self._tail.phases))

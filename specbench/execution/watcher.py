@@ -2,11 +2,12 @@
 
     python -m specbench.execution.watcher        started by `execution.server`, by nobody else
 
-Its standard input is its life line. The first line is the order (`argv`, `env`, `parent`); then `{"stop": grace_s}` may
-come, several times. At the end of that pipe, which the kernel closes however specbench died, it ends the server's whole
-tree: SIGTERM to the server's group, a grace, SIGKILL to every descendant. On Linux it is a child subreaper, so whatever the
-server started comes to it, also what called `setsid` or forked twice; and the server gets SIGKILL from the kernel when the
-watcher itself is killed. Elsewhere it remembers the descendants that it saw once a second, and that is all it can end.
+Its standard input is its life line. The first line is the order (`argv`, `env`, `parent`, which is 0 when specbench is on
+another node); then `{"stop": grace_s}` may come, several times. At the end of that pipe, which the kernel closes however
+specbench died, it ends the server's whole tree: SIGTERM to the server's group, a grace, SIGKILL to every descendant. On
+Linux it is a child subreaper, so whatever the server started comes to it, also what called `setsid` or forked twice; and
+the server gets SIGKILL from the kernel when the watcher itself is killed. Elsewhere it remembers the descendants that it
+saw once a second, and that is all it can end.
 
 Its standard output tells, a JSON line each: `{"started": pid}` or `{"error": errno}`, then `{"ended": exit code}` and
 `{"left": pids}`. Its standard error is the server's log, which the server writes by itself.
@@ -80,7 +81,7 @@ class Watcher:
         order: dict[str, Any] = json.loads(line)
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        return order if os.getppid() == order["parent"] else None
+        return order if order["parent"] in (os.getppid(), 0) else None
 
     def _turn(self, limit_s: Second | None) -> None:
         """Waits for a word, a signal or the limit, and takes what came."""

@@ -17,8 +17,8 @@ from specbench.checkpoints.read import read_checkpoint
 from specbench.checkpoints.weights import Weights, read_weights
 from specbench.engines import Launch
 from specbench.errors import SpecbenchError
+from specbench.execution.gpus import gpus
 from specbench.execution.schedule import schedule_s
-from specbench.execution.slots import gpus
 from specbench.models import is_own
 from specbench.plan import planned_slot
 from specbench.preflight import Facts, Load, find

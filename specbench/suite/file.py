@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from specbench.suite.rehearsal import Rehearsal
+from specbench.suite.scaling import Launcher, Packing, Slurm
 from specbench.suite.types import (
     Drafter,
     Expected,
@@ -139,6 +140,12 @@ class SuiteFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 1
     seed: Annotated[int, Meta(ge=0, description="Of the prompts drawn and the order of launches")] = 0
     hardware: Annotated[Hardware, Meta(description="What the suite needs")] = Hardware()
+    packing: Annotated[
+        Packing | bool,
+        Meta(description="on: servers side by side, each on GPUs of its own; control: each arm alone as well, to compare"),
+    ] = "off"
+    launcher: Annotated[Launcher, Meta(description="Where servers run: on this machine, or as jobs of Slurm")] = "local"
+    slurm: Annotated[Slurm, Meta(description="What a job asks of Slurm")] = Slurm()
     expected: Annotated[Expected, Meta(description="A guess, only for the estimate of the duration")] = Expected()
     warmup: Annotated[Warmup, Meta(description="Requests of each launch that are never counted")] = Warmup()
     secrets: Annotated[

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -17,6 +17,10 @@ from specbench.suite.types import OPEN_LOOP, Drafter, Model, Server, Speculation
 
 OVERRIDDEN = ("python", "tensor_parallel", "host", "url", "log", "startup_timeout_s", "stop_grace_s", "stall_timeout_s")
 """Fields of `Server` that a variant's own value replaces; `args` are appended and `env` is laid over."""
+
+
+PACKED: Final[dict[Any, Any]] = {True: "on", False: "off"}
+"""`on` and `off` without quotes are truth values in YAML."""
 
 
 def load_suite(
@@ -57,6 +61,9 @@ def _resolve(document: Document, sketches: tuple[Sketch, ...]) -> Suite:
         launches=file.launches,
         seed=file.seed,
         hardware=file.hardware,
+        packing=PACKED.get(file.packing, file.packing),
+        launcher=file.launcher,
+        slurm=file.slurm,
         expected=file.expected,
         warmup=file.warmup,
         rehearsal=file.rehearsal,

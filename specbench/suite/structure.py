@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from specbench.suite.document import Document, Keys, nearest, quoted, suggestion
 from specbench.suite.faults import FAULT_PATTERN, FAULTS
 from specbench.suite.rehearsal import VERSION_PATTERN
+from specbench.suite.scaling import TIME_PATTERN
 from specbench.suite.schema import suite_schema
 from specbench.suite.types import NAME_PATTERN, VARIABLE_PATTERN
 
@@ -20,6 +21,7 @@ KINDS: Final = {
 RULES: Final = {
     FAULT_PATTERN: f"is no fault of the simulated server; there are: {', '.join(FAULTS)} (some take a number: http_500:3)",
     NAME_PATTERN: "is no name: letters, digits and . _ + - only, beginning with a letter or digit, 80 at most",
+    TIME_PATTERN: "is no time limit as Slurm takes it, such as 4:00:00 or 1-12:00:00",
     VERSION_PATTERN: "is no version of SGLang, such as 0.5.23 or 0.5.10.post1",
     VARIABLE_PATTERN: "is no environment variable's name: letters, digits and _ only, not beginning with a digit",
 }

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct, field
 
 from specbench.suite.rehearsal import Rehearsal
+from specbench.suite.scaling import Launcher, Packing, Slurm, gpus_needed
 from specbench.units import PerSecond, Second
 
 Method = Literal["eagle", "eagle3", "mtp", "draft_model", "prompt_lookup", "dflash"]
@@ -99,6 +100,11 @@ class Variant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cuda_graph: bool | None = None
     """None leaves it to the engine."""
     server: Server
+
+    @property
+    def gpu_count(self) -> int:
+        """GPUs that its server spans, where the suite runs on any: tensor × pipeline × data parallel."""
+        return gpus_needed(self.server.tensor_parallel, self.server.args)
 
 
 class Arrival(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -223,6 +229,10 @@ class Hardware(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     gpu_memory_bytes: Annotated[
         Positive | None, Meta(description="Of one GPU, for `check` on another machine; left out: as nvidia-smi says")
     ] = None
+    gpu_hour_price: Annotated[
+        Annotated[float, Meta(ge=0)] | None,
+        Meta(description="What an hour of one GPU costs, in your currency; only for `plan`"),
+    ] = None
 
 
 class Expected(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -247,6 +257,9 @@ class Suite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     launches: int = 1
     seed: int = 0
     hardware: Hardware = Hardware()
+    packing: Packing = "off"
+    launcher: Launcher = "local"
+    slurm: Slurm = Slurm()
     expected: Expected = Expected()
     warmup: Warmup = Warmup()
     secrets: tuple[VariableName, ...] = ()

@@ -212,7 +212,7 @@ def stepping(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
     ahead = {"s": 0.0}
     monkeypatch.setattr(fast, "ClockBridge", lambda: ClockBridge(realtime_s=lambda: wall_s() + ahead["s"]))
-    monkeypatch.setattr("specbench.execution.runner.REHEARSED_SERVERS", 1)
+    monkeypatch.setattr("specbench.execution.launchers.local.REHEARSED_SERVERS", 1)
     return ahead
 
 

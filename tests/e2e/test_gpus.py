@@ -59,13 +59,13 @@ def test_manifest_and_samples(bed: Bed, gpus: Gpus) -> None:
 
 
 def test_a_gpu_lost_held_back_and_shared(bed: Bed, gpus: Gpus) -> None:
-    """One variant a trouble; each is followed by one that ran."""
+    """One variant a trouble. The lost GPU comes last: nothing is launched on one that is lost."""
     mine = [[1, GIB]]  # process 1 is nobody's child here
     variants = (
-        f"name: lost, args: {gpus.becomes(3, lost=True)}",
         f"name: hot, args: {gpus.becomes(1, reasons=0x40, sm_clock_mhz=1400)}",
         f"name: shared, args: {gpus.becomes(1, processes=mine)}",
         f"name: plain, args: {gpus.becomes(1)}",
+        f"name: lost, args: {gpus.becomes(3, lost=True)}",
     )
     done = bed.run(str(bed.suite(*variants, text=LONG)), env=gpus.env)
     assert done.returncode == 0, done.stderr
@@ -75,7 +75,7 @@ def test_a_gpu_lost_held_back_and_shared(bed: Bed, gpus: Gpus) -> None:
     found = {(one.code, one.variant) for one in judge_run(stored).findings}
     assert {("gpu_lost", "lost"), ("gpu_throttled", "hot"), ("foreign_gpu_process", "shared")} <= found
     assert not {code for code, variant in found if variant == "plain"} & {"gpu_throttled", "foreign_gpu_process"}
-    lost = stored.trials[0].observations
+    lost = stored.trials[-1].observations
     values = [one.value["gpus"][0] for one in lost if one.source == "telemetry"]
     assert values[-1]["lost"] is True
     assert values[-1]["reasons"] == {"gpu": "NVML: GPU is lost"} or "NVML: GPU is lost" in values[-1]["reasons"].values()
@@ -92,3 +92,22 @@ def test_memory_that_is_not_released_names_its_holder(bed: Bed, gpus: Gpus) -> N
     assert first.record.failure.kind == "gpu_in_use"
     assert first.record.failure.cause.startswith("GPU 0: 70.0 of 140.0 GiB are held by process 1 (")
     assert first.requests == ()
+
+
+def test_gpus_of_strangers_are_left_alone(bed: Bed, gpus: Gpus) -> None:
+    gpus.show({"used_bytes": 70 * GIB, "processes": [[1, 69 * GIB]]}, {})
+    two = LONG.replace("gpu_count: 1", "gpu_count: 2")
+    done = bed.run(str(bed.suite("name: first", "name: second", text=two)), env=gpus.env)
+    assert done.returncode == 0, done.stderr
+    assert [one.record.slot.gpu_ids for one in bed.stored().trials] == [(1,), (1,)]
+
+
+def test_a_lost_gpu_is_left_out(bed: Bed, gpus: Gpus) -> None:
+    """NVML says so before the launch; the launch goes to another one."""
+    gpus.show({"lost": True}, {})
+    two = LONG.replace("gpu_count: 1", "gpu_count: 2")
+    done = bed.run(str(bed.suite("name: first", text=two)), env=gpus.env)
+    assert done.returncode == 0, done.stderr
+    (trial,) = bed.stored().trials
+    assert trial.record.slot.gpu_ids == (1,)
+    assert "first.launch0 is begun again on another slot, without GPU 0" in done.stderr

@@ -21,6 +21,7 @@ UNITLESS: Final = {
     "temperature": "sampling; no unit",
     "port": "a name made of digits",
     "nccl_port": "a name made of digits",
+    "gpu_hour_price": "the user's currency",
     "pid": "a name made of digits",
     "watcher_pid": "a name made of digits",
     "gpu_ids": "names made of digits",

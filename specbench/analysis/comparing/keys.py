@@ -54,6 +54,7 @@ CONSEQUENCES: Final = ("resolved",)
 RESOLVED_IGNORED: Final = ("version", "model_path", "drafter_path", "max_running_requests")
 """Said by other keys, or a folder's name."""
 GPU_SETTINGS: Final = ("index", "uuid", "name", "power_limit_w")
+WHICH: Final = ("index", "uuid")
 LOAD_IGNORED: Final = ("name", "path", "timeout_s")
 RECORDED: Final = (*HOST, *LAUNCH, "engine_version", "gpu_settings", "specbench_version")
 """Keys that were seen rather than asked for: without a value they are unknown, not off."""
@@ -72,7 +73,8 @@ def keys_of(run: RunRecord, suite: Suite, variant: Variant, records: Sequence[Tr
         **_load(run, suite),
         **{name: run.environment.get(name) for name in HOST},
         **{name: _agreed(one.environment.get(name) for one in records) for name in LAUNCH},
-        "gpu_settings": _agreed(_gpu_settings(one) for one in records),
+        "gpu_settings": _agreed(_gpu_settings(one, suite.packing != "off") for one in records),
+        "packing": suite.packing,
     }
     if run.simulated:
         found["simulation"] = msgspec.to_builtins(suite.rehearsal)
@@ -94,7 +96,7 @@ def _server(suite: Suite, variant: Variant, records: Sequence[TrialRecord]) -> d
         "tensor_parallel": variant.server.tensor_parallel,
         "resolved": _agreed(resolved),
         "admission": _agreed(_admitted(one, widest) for one in records),
-        "gpu_ids": _agreed(one.slot.gpu_ids for one in records),
+        "gpu_ids": _agreed(_held(one, suite.packing != "off") for one in records),
     }
 
 
@@ -104,12 +106,18 @@ def _admitted(record: TrialRecord, widest: int) -> int | None:
     return limit if limit is not None and limit < widest else None
 
 
-def _gpu_settings(record: TrialRecord) -> list[dict[str, Any]] | None:
-    """Of each GPU that the launch held: which it is, and how far it may go."""
+def _held(record: TrialRecord, packed: bool) -> Any:
+    """Packed launches rotate over slots of one kind: how many, not which."""
+    return len(record.slot.gpu_ids) if packed else record.slot.gpu_ids
+
+
+def _gpu_settings(record: TrialRecord, packed: bool) -> list[dict[str, Any]] | None:
+    """Of each GPU that the launch held: which it is (not so where launches rotate over them), and how far it may go."""
     gpus = record.environment.get("gpus")
     if not isinstance(gpus, list):
         return None
-    return [{name: one.get(name) for name in GPU_SETTINGS} for one in gpus if isinstance(one, dict)]
+    names = [name for name in GPU_SETTINGS if not (packed and name in WHICH)]
+    return [{name: one.get(name) for name in names} for one in gpus if isinstance(one, dict)]
 
 
 def _load(run: RunRecord, suite: Suite) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from specbench.dialects import Message
 from specbench.dialects.sglang_http import ChatReader, GenerateReader
@@ -237,3 +238,10 @@ def test_ready_line() -> None:
     assert ENGINE.ready_line(ENGINE.parse_log_line("[2026-11-01 09:59:00] The server is fired up and ready to roll!"))
     assert not ENGINE.ready_line(ENGINE.parse_log_line("INFO:     Uvicorn running on http://127.0.0.1:30000"))
     assert module.ENGINE.title == "SGLang"
+
+
+def test_a_rank_of_several_nodes() -> None:
+    slot = structs.replace(SLOT, nodes=("n1", "n2"), init_address="10.0.0.1:31124")
+    one = structs.replace(launch(), slot=slot, node_index=1)
+    assert "--nnodes 2 --node-rank 1 --dist-init-addr 10.0.0.1:31124" in words(one)
+    assert "--nnodes" not in words(launch())

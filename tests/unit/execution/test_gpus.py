@@ -14,8 +14,8 @@ import pytest
 from specbench.errors import LaunchError
 from specbench.execution.environment import environment
 from specbench.execution.gpu_use import gpu_memory_released, gpu_uses, is_below, wait_released
+from specbench.execution.gpus import gpu_obstacles, gpus, machine_gpus
 from specbench.execution.nvml import FACTS, SAMPLE, gpu_facts, nvml
-from specbench.execution.slots import gpu_obstacles, gpus, lease
 from specbench.execution.telemetry import Telemetry, sample
 from specbench.execution.unreadable import UnreadableError
 from specbench.suite import Hardware, Model, Server, Suite, Variant, Workload
@@ -122,8 +122,8 @@ def test_visible_devices_by_index_and_by_uuid(show: Show, monkeypatch: pytest.Mo
 
 def test_gpus_given_in_the_suite(show: Show) -> None:
     show({}, {}, {}, {})
-    assert lease(suite(gpu_count=2), suite().variants[0]).gpu_ids == (0, 1)
-    assert lease(suite(gpu_count=2, gpu_ids=(3, 1)), suite().variants[0]).gpu_ids == (3, 1)
+    assert [one.index for one in machine_gpus(suite(gpu_count=2), False)] == [0, 1, 2, 3]
+    assert {one.index for one in machine_gpus(suite(gpu_count=2, gpu_ids=(3, 1)), False)} == {3, 1}
     assert list(gpu_obstacles(suite(gpu_count=2, gpu_ids=(3, 1)), suite().variants, gpus())) == []
     assert list(gpu_obstacles(suite(gpu_count=2, gpu_ids=(3, 1)), suite().variants, ())) == []
     (sentence,) = gpu_obstacles(suite(gpu_count=2, gpu_ids=(3,)), suite().variants, gpus())
@@ -179,17 +179,17 @@ def test_the_sampling_process(show: Show, tmp_path: Path, monkeypatch: pytest.Mo
     """It samples at once and then every second; it ends with its input; it tells what it can't read."""
     (tmp_path / "pynvml.py").write_bytes(Path(fake_nvml.__file__).read_bytes())
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), str(Path(__file__).parents[3]))))
-    show({"sm_clock_mhz": 1500})
+    show({"sm_clock_mhz": 1500, "processes": [[1, 1]]})
     seen: list[tuple[str, Any]] = []
 
-    async def scene() -> None:
+    async def scene(way: tuple[str, ...] = (), node: str | None = None) -> None:
         got = asyncio.Event()
 
         def take(name: str, value: Any, at_s: float) -> None:
             seen.append((name, value))
             got.set()
 
-        telemetry = Telemetry([0], take)
+        telemetry = Telemetry([0], take, way, node)
         await telemetry.start()
         await asyncio.wait_for(got.wait(), 60)
         process = telemetry._process
@@ -200,6 +200,10 @@ def test_the_sampling_process(show: Show, tmp_path: Path, monkeypatch: pytest.Mo
     asyncio.run(scene())
     assert seen[0][0] == "gpus"
     assert seen[0][1]["gpus"][0]["sm_clock_mhz"] == 1500
+    assert [one["pid"] for one in seen[0][1]["foreign"]] == [1]
+    seen.clear()
+    asyncio.run(scene(("/usr/bin/env",), "n2"))
+    assert (seen[0][1]["node"], seen[0][1]["foreign"]) == ("n2", [])
     assert "ended" not in dict(seen)
     monkeypatch.setenv("FAKE_NVML", "")
     asyncio.run(scene())

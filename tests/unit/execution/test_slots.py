@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from specbench.errors import LaunchError
-from specbench.execution.slots import free_port, gpu_obstacles, gpus, lease, port_is_free
+from specbench.execution.gpus import gpu_obstacles, gpus, machine_gpus
+from specbench.execution.slots import Place, free_port, lease, port_is_free
 from specbench.suite import Hardware, Model, Server, Suite, Variant, Workload
 
 ROWS = "".join(f"{index}, NVIDIA H200, 143771 MiB\\n" for index in range(4))
@@ -66,19 +67,20 @@ def test_the_ports_of_leases_differ() -> None:
     while not port_is_free("127.0.0.1", port + 1):
         port = free_port("127.0.0.1")
     leased: set[int] = set()
-    slots = [lease(suite(), suite().variants[0], range(port, port + 2), leased) for _ in range(2)]
+    slots = [lease(suite().variants[0], Place(gpu_ids=(3,)), range(port, port + 2), leased) for _ in range(2)]
     assert {slot.port for slot in slots} == {port, port + 1}
     assert leased == {one for slot in slots for one in (slot.port, slot.nccl_port)}
     assert len(leased) == 4
-    assert slots[0].gpu_ids == ()
+    assert slots[0].gpu_ids == (3,)
 
 
 @pytest.mark.usefixtures("four_gpus")
-def test_gpus_are_leased_from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_that_may_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
     assert next((gpu.index, gpu.name, gpu.memory_bytes) for gpu in gpus()) == (0, "NVIDIA H200", 143771 * 2**20)
-    assert lease(suite(2, 2), suite(2, 2).variants[0]).gpu_ids == (0, 1)
+    assert [one.index for one in machine_gpus(suite(2, 2), False)] == [0, 1, 2, 3]
+    assert machine_gpus(suite(0), False) == machine_gpus(suite(2, 2), True) == ()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
-    assert lease(suite(2, 2), suite(2, 2).variants[0]).gpu_ids == (3, 1)
+    assert [one.index for one in machine_gpus(suite(2, 2), False)] == [3, 1]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert gpus() == ()
 

@@ -14,7 +14,7 @@ from specbench.analysis.metrics import step_times_s
 from specbench.datasets import Prompt
 from specbench.execution.client import open_client
 from specbench.execution.load import Level, Load, Target
-from specbench.execution.runner import loop_factory
+from specbench.execution.loop import loop_factory
 from specbench.execution.truth import Script, Sent
 from specbench.execution.truth_process import take_dump, truth_server
 from specbench.records import RequestRecord

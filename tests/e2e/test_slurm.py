@@ -1,0 +1,277 @@
+"""The launcher `slurm` on a real Slurm of two nodes; the servers are simulated, and so are the GPUs."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import pytest
+
+from specbench.store import StoredRun
+from tests.e2e import cluster as slurm
+from tests.e2e.bed import Bed
+from tests.e2e.cluster import Cluster
+from tests.e2e.leases import holdings, shared
+
+pytestmark = [
+    pytest.mark.skipif(slurm.lacking() is not None, reason=str(slurm.lacking())),
+    pytest.mark.slow,
+]
+LIMIT_S: Final = 240.0
+MARK: Final = "SLURM_TEST_MARK"
+HEAD: Final = """\
+name: clustered
+model: nowhere/model
+engine: sglang
+hardware: {{gpu_count: 16}}
+slurm: {{partition: gpu, allocation: {allocation}, args: [--comment=none]}}
+server: {{stop_grace_s: 1, env: {{{mark}: "{value}"}}}}
+warmup: {{request_count: 1, max_output_tokens: 4}}
+workloads:
+  - {{name: chat, request_count: 3, max_output_tokens: {tokens}}}
+variants:
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with slurm.running(tmp_path_factory.mktemp("slurm")) as running:
+        yield running
+
+
+class Runs:
+    """The command line, with the cluster's configuration, and what it left."""
+
+    def __init__(self, bed: Bed, cluster: Cluster) -> None:
+        self.bed, self.cluster = bed, cluster
+        self.value = uuid.uuid4().hex
+
+    def suite(self, *widths: int, tokens: int = 20, allocation: str = "launch") -> str:
+        words = [f"name: {chr(97 + place)}, tensor_parallel: {width}" for place, width in enumerate(widths)]
+        text = HEAD.format(allocation=allocation, mark=MARK, value=self.value, tokens=tokens)
+        return str(self.bed.suite(*words, text=text))
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        return self.bed.start(*words, env=self.cluster.env)
+
+    def resume(self) -> "subprocess.CompletedProcess[str]":
+        return self.finish(self.bed.start_plain("--resume", str(self.folder()), env=self.cluster.env))
+
+    def finish(self, process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
+        out, err = process.communicate(timeout=LIMIT_S)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return self.finish(self.start(*words, "--rehearse", "--full", "--launcher", "slurm"))
+
+    def folder(self) -> Path:
+        (folder,) = (self.bed.folder / "results").iterdir()
+        return folder
+
+    def manifest(self, name: str) -> dict[str, Any]:
+        """Of a launch; empty before there is one."""
+        found = list((self.bed.folder / "results").glob(f"*/{name}/manifest.json"))
+        record: dict[str, Any] = json.loads(found[0].read_text()) if found else {}
+        return record
+
+    def wait_until(self, is_so: Callable[[], object], what: str) -> None:
+        give_up_s = time.monotonic() + LIMIT_S
+        while not is_so():
+            assert time.monotonic() < give_up_s, f"{what}; {self.cluster.ask('squeue')}"
+            time.sleep(0.1)
+
+    def wait_measured(self, name: str) -> None:
+        self.wait_until(lambda: self.manifest(name).get("ready_s"), f"{name} was never ready")
+
+    def processes(self) -> list[psutil.Process]:
+        """Servers of this test, by the mark in their environment."""
+        return [one for one in psutil.process_iter() if self._is_ours(one)]
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        try:
+            return process.environ().get(MARK) == self.value and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.Error:
+            return False
+
+    def wait_gone(self) -> None:
+        self.wait_until(lambda: not self.processes(), "servers are left")
+        self.wait_until(lambda: not self.cluster.ask("squeue", "--noheader").strip(), "jobs are left")
+
+    def jobs(self) -> list[str]:
+        return [json.loads(path.read_text())["job_id"] for path in sorted((self.folder() / "jobs").glob("*.json"))]
+
+
+@pytest.fixture
+def runs(bed: Bed, cluster: Cluster) -> Iterator[Runs]:
+    found = Runs(bed, cluster)
+    yield found
+    cluster.ask("scancel", "--user=root")
+    found.wait_gone()
+
+
+def most_at_once(stored: StoredRun) -> int:
+    spans = {one.folder: (one.begin_s, one.end_s) for one in holdings(stored)}.values()
+    return max(sum(begin_s <= moment < end_s for begin_s, end_s in spans) for moment, _ in spans)
+
+
+def test_a_matrix_of_eight_launches(runs: Runs) -> None:
+    done = runs.run(runs.suite(*[8] * 8))
+    assert done.returncode == 0, done.stderr
+    stored = runs.bed.stored()
+    assert len(stored.trials) == len(set(runs.jobs())) == 8
+    assert all(one.record.complete and one.record.failure is None for one in stored.trials)
+    assert all(one.record.slot.gpu_ids == tuple(range(8)) for one in stored.trials)
+    assert {one.record.slot.nodes for one in stored.trials} == {("n1",), ("n2",)}
+    assert shared(stored) == []
+    assert most_at_once(stored) == 2
+    assert "is PENDING (" in done.stderr
+    assert "SIMULATED [8/8 h.launch0] chat at concurrency 1" in done.stderr
+
+
+def test_a_server_over_two_nodes(runs: Runs) -> None:
+    done = runs.run(runs.suite(16))
+    assert done.returncode == 0, done.stderr
+    (trial,) = runs.bed.stored().trials
+    assert trial.record.slot.nodes == ("n1", "n2")
+    words = " ".join(trial.record.argv)
+    assert f"--nnodes 2 --node-rank 0 --dist-init-addr {trial.record.slot.init_address}" in words
+    first, second = (Path(trial.folder) / name for name in ("server.log", "server.rank1.log"))
+    met = f"the others at {trial.record.slot.init_address}"
+    assert f"SIMULATED: rank 0 of 2 met {met}" in first.read_text()
+    assert f"SIMULATED: rank 1 of 2 met {met}" in second.read_text()
+    runs.wait_gone()
+
+
+def test_the_death_of_a_rank_is_the_death_of_its_launch(runs: Runs) -> None:
+    process = runs.start(runs.suite(16, tokens=2000), "--rehearse", "--full", "--launcher", "slurm")
+    runs.wait_measured("a.launch0")
+    (second,) = [one for one in runs.processes() if "--node-rank 1" in " ".join(one.cmdline())]
+    second.kill()
+    done = runs.finish(process)
+    assert done.returncode == 1, done.stderr
+    (trial,) = runs.bed.stored().trials
+    assert trial.record.failure is not None
+    assert trial.record.failure.kind == "died_under_load"
+    assert trial.record.failure.cause.startswith("rank 1 on node n2: ")
+    runs.wait_gone()
+
+
+def test_a_harness_that_is_killed_and_resumed(runs: Runs) -> None:
+    process = runs.start(runs.suite(8, 8, 8, 8, tokens=300), "--rehearse", "--full", "--launcher", "slurm")
+    runs.wait_measured("a.launch0")
+    process.kill()
+    process.communicate()
+    done = runs.resume()
+    assert done.returncode == 0, done.stderr
+    assert "attached to job" in done.stderr
+    stored = runs.bed.stored()
+    assert all(one.record.complete and one.record.failure is None for one in stored.trials)
+    assert len(stored.trials) == 4
+    assert not (Path(stored.folder) / "aside").exists()
+    assert len(stored.run.resumed_utc) == 1
+    assert len(runs.jobs()) == len(set(runs.jobs())) >= 4
+
+
+def test_scancel_leaves_no_process(runs: Runs) -> None:
+    process = runs.start(runs.suite(8, tokens=3000), "--rehearse", "--full", "--launcher", "slurm")
+    runs.wait_measured("a.launch0")
+    assert runs.processes()
+    runs.cluster.ask("scancel", *runs.jobs())
+    done = runs.finish(process)
+    assert done.returncode == 1, done.stderr
+    runs.wait_gone()
+    (trial,) = runs.bed.stored().trials
+    assert trial.record.failure is not None
+    assert trial.record.failure.kind == "job_lost"
+    assert "ended (CANCELLED) before a.launch0 was done" in trial.record.failure.cause
+
+
+def test_ctrl_c_cancels_the_jobs(runs: Runs) -> None:
+    process = runs.start(runs.suite(8, 16, tokens=3000), "--rehearse", "--full", "--launcher", "slurm")
+    runs.wait_measured("a.launch0")
+    process.send_signal(signal.SIGINT)
+    done = runs.finish(process)
+    assert done.returncode == 130, done.stderr
+    assert not runs.cluster.ask("squeue", "--noheader").strip()
+    assert runs.processes() == []
+
+
+def test_a_launch_whose_job_ends_early_is_done_again_whole(runs: Runs) -> None:
+    process = runs.start(runs.suite(8, 8, tokens=300, allocation="block"), "--rehearse", "--full", "--launcher", "slurm")
+    runs.wait_measured("b.launch0")
+    job = psutil.Process(runs.manifest("b.launch0")["process"]["watcher_pid"]).parent()
+    assert job is not None
+    os.kill(job.pid, signal.SIGKILL)
+    done = runs.finish(process)
+    assert done.returncode == 0, done.stderr
+    assert "ended (FAILED) before b.launch0 was done; begun again" in done.stderr
+    stored = runs.bed.stored()
+    assert [one.record.complete for one in stored.trials] == [True, True]
+    assert [one.name for one in (Path(stored.folder) / "aside").iterdir()] == ["b.launch0.1"]
+    assert len(stored.trials[1].requests) == 4
+    assert stored.trials[0].record.slot.nodes == stored.trials[1].record.slot.nodes or len(runs.jobs()) == 2
+
+
+SAME: Final = ("trial", "engine", "engine_version", "simulated", "env", "failure", "complete", "request_count")
+
+
+def test_a_suite_s_records_are_the_same_whichever_launcher(bed: Bed, runs: Runs, tmp_path: Path) -> None:
+    path = runs.suite(8, 8, allocation="block")
+    assert runs.run(path).returncode == 0
+    clustered = runs.bed.stored()
+    other = Bed(tmp_path / "local")
+    here = runs.finish(other.start(path, "--rehearse", "--full", env={"SPECBENCH_GPUS": "16"}))
+    assert here.returncode == 0, here.stderr
+    local = other.stored()
+    assert local.run.trials == clustered.run.trials
+    assert without_launcher(local.run.suite) == without_launcher(clustered.run.suite)
+    assert local.run.datasets == clustered.run.datasets
+    assert local.run.rehearsal == "the whole load, 3 servers side by side"
+    assert clustered.run.rehearsal == "the whole load, servers in jobs of Slurm"
+    for one, two in zip(local.trials, clustered.trials, strict=True):
+        for name in SAME:
+            mine, theirs = getattr(one.record, name), getattr(two.record, name)
+            assert name == "env" or mine == theirs, name
+        assert set(one.record.env) == set(two.record.env)
+        assert flags(one.record.argv) == flags(two.record.argv)
+        assert [level.workload for level in one.record.levels] == [level.workload for level in two.record.levels]
+        assert outline(one.requests) == outline(two.requests)
+
+
+def without_launcher(suite: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in suite.items() if name != "launcher"}
+
+
+def flags(argv: tuple[str, ...]) -> list[str]:
+    """Without the ports, which are leased."""
+    return [word for word in argv if not word.isdigit()]
+
+
+def outline(requests: Any) -> list[tuple[Any, ...]]:
+    return [(one.prompt_id, one.workload, one.concurrency, one.output_tokens, one.error) for one in requests]
+
+
+def test_what_the_cluster_refuses_is_told(runs: Runs) -> None:
+    path = runs.suite(8)
+    Path(path).write_text(Path(path).read_text().replace("partition: gpu", "partition: nowhere"))
+    done = runs.run(path)
+    assert done.returncode == 2
+    assert "sbatch refused" in done.stderr
+    assert "nowhere" in done.stderr or "partition" in done.stderr
+
+
+def test_what_a_node_lacks_is_the_failure_of_its_launches(runs: Runs) -> None:
+    path = runs.suite(8)
+    Path(path).write_text(Path(path).read_text().replace("server: {", "server: {python: /no/such/python, "))
+    done = runs.finish(runs.start(path, "--launcher", "slurm", "--no-check"))
+    assert done.returncode == 1, done.stderr
+    (trial,) = runs.bed.stored().trials
+    assert trial.record.failure is not None
+    assert trial.record.failure.kind == "lacking"
+    assert trial.record.failure.cause.startswith("on node n1: the interpreter /no/such/python ")
