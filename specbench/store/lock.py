@@ -55,7 +55,7 @@ def ourselves() -> Owner:
 
 
 class Lock:
-    """A folder's lock, held from `take` to `release`. `what` writes there: a `run`, whose file is `run.lock`, or a `night`."""
+    """A folder's lock, held from `take` to `release`. `what` writes there: a `run`, with `run.lock`, or a `night`."""
 
     def __init__(self, folder: Path, what: str = "run") -> None:
         self._what = what
