@@ -17,7 +17,7 @@ FILES: Final = sorted(FOLDER.iterdir())
 
 def commands(path: Path) -> list[str]:
     text = path.read_text(encoding="utf-8")
-    return re.findall(r"^[^#\n]*specbench (nightly "?suites/.*)$", text, flags=re.MULTILINE)
+    return re.findall(r'^[^#\n]*specbench (nightly "?suites/.*)$', text, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
