@@ -10,6 +10,7 @@ One way through the house, and imports run only along it:
     store   the results folder
     streams a stored run read in passing, however large, for `compare`
     processes   the system's table of processes: who still runs, and which one a stored pid really names
+    nights  a suite's nights: history, pinned reference, lock, the runs that are kept
     dialects    what servers speak: their log, line by line, and their HTTP, event by event
     models      where a suite's models come from: a folder, the hub, or made here
     datasets, engines   one file each, found by name

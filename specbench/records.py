@@ -184,11 +184,36 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     complete: bool = False
 
 
+class Progress(Struct, frozen=True, kw_only=True):
+    """How far a launch's load is. Never stored."""
+
+    workload: str
+    concurrency: int
+    warmup: bool = False
+    ended_count: int
+    """Requests of the level that runs, failed ones included."""
+    failed_count: int
+    planned_count: int
+    launch_ended_count: int
+    """Requests of the whole launch."""
+    launch_planned_count: int
+    output_tps: float | None = None
+    """Of the server's last seconds where it tells them, else of the level so far."""
+    accept_length: float | None = None
+    """Of the level so far where requests tell it, else of the server's last seconds."""
+    gpus: Any = None
+    """The last sample of telemetry, a mapping a GPU, as it is stored."""
+
+
 class Event(Struct, frozen=True, kw_only=True):
     """Progress, for whoever watches. Never stored."""
 
-    kind: Literal["launch", "phase", "ready", "level", "request", "launch_done", "failure", "note"]
+    kind: Literal["launch", "phase", "ready", "level", "request", "progress", "launch_done", "failure", "note"]
     trial: Trial | None = None
     text: str = ""
     at_s: Second = 0.0
     """Since the trial began."""
+    gpu_ids: tuple[int, ...] = ()
+    """What the launch holds."""
+    progress: Progress | None = None
+    """Of a `progress`, which comes once a second under load and at the end of each level."""

@@ -50,7 +50,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     died: bool
     restart_count: int = 0
     """Servers that started after the first record."""
-    foreign: dict[str, int] = {}
+    foreign_count: dict[str, int] = {}
     """Lines of other engines, by engine."""
     unread_count: int = 0
     """Lines that seem to hold figures and could not be read."""
@@ -87,9 +87,9 @@ def _several(facts: Facts) -> LogFinding | None:
 
 
 def _foreign(facts: Facts) -> LogFinding | None:
-    if not facts.foreign:
+    if not facts.foreign_count:
         return None
-    engine, count = max(facts.foreign.items(), key=lambda one: one[1])
+    engine, count = max(facts.foreign_count.items(), key=lambda one: one[1])
     if count < 3 and facts.record_count:
         return None
     return LogFinding(

@@ -218,7 +218,7 @@ def _facts(
         bucket_length=tuple(one.accept_length for one in tally.timeline.buckets(6) if one.accept_length is not None),
         died=cause is not None,
         restart_count=tally.restart_count,
-        foreign=dict(tally.foreign),
+        foreign_count=dict(tally.foreign),
         unread_count=tally.kinds["partial"] + tally.kinds["unrecognised"],
         impossible_count=tally.impossible,
         fault_count=tally.kinds["fatal"],

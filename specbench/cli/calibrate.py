@@ -8,9 +8,10 @@ Exit codes: 0, 1 when a launch failed, 2 when something is lacking, 130 interrup
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from specbench.cli.choice import launch_count
+from specbench.cli.watching import add_watching, answers_to
 
 if TYPE_CHECKING:
     from specbench.execution.runner import Outcome
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", metavar="DIR", default="results", help="where runs lie (default: results)")
     parser.add_argument("--rehearse", action="store_true", help="simulated server, shrunk load")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_watching(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,14 +40,14 @@ def run(args: argparse.Namespace) -> int:
     if bool(args.suite) == bool(args.run_folder):
         raise SpecbenchError("calibrate needs a suite to launch, or --from DIR, a run that is there already")
     if args.run_folder:
-        conclude(Path(args.run_folder), args.variant, Path(args.out))
+        conclude(Path(args.run_folder), args.variant, Path(args.out), answers_to(args))
         return 0
     outcome = launch_all(args)
     if outcome.failed or outcome.interrupted_by:
         for sentence in outcome.failed:
             print(f"specbench: failed: {clean(sentence)}", file=sys.stderr)
         return outcome.exit_code
-    conclude(outcome.folder, args.variant, Path(args.out))
+    conclude(outcome.folder, args.variant, Path(args.out), answers_to(args))
     return 0
 
 
@@ -55,10 +56,10 @@ def launch_all(args: argparse.Namespace) -> "Outcome":
     from specbench.cli.choice import chosen, with_launches
     from specbench.cli.run import checked
     from specbench.cli.suites import read_suite
+    from specbench.cli.watching import watched
     from specbench.execution.runner import run_plan
     from specbench.plan import make_plan, rehearse
     from specbench.preflight.suites import with_methods
-    from specbench.render.live import progress
 
     suite = with_methods(read_suite(args.suite))
     name = args.variant or suite.baseline
@@ -66,11 +67,11 @@ def launch_all(args: argparse.Namespace) -> "Outcome":
     suite_text = Path(suite.path).read_text(encoding="utf-8")
     suite, rehearsal = rehearse(suite, False, args.launches) if args.rehearse else (suite, None)
     plan = chosen(make_plan(with_launches(suite, args.launches)), [name])
-    with progress(sys.stderr, args.quiet, plan, rehearsal) as on_event:
-        return run_plan(plan, suite_text, Path(args.out), on_event, rehearsal, refused=refused)
+    with watched(args, plan, rehearsal) as watch:
+        return watch.done(run_plan(plan, suite_text, Path(args.out), watch.on_event, rehearsal, refused=refused))
 
 
-def conclude(folder: Path, variant: str | None, results: Path) -> None:
+def conclude(folder: Path, variant: str | None, results: Path, out: TextIO) -> None:
     """Prints what the launches of a run tell, and stores it."""
     from specbench.analysis.cells import suite_of
     from specbench.analysis.comparing import MARGIN_RATIO
@@ -92,5 +93,5 @@ def conclude(folder: Path, variant: str | None, results: Path) -> None:
     found = outlooks(calibration)
     path = calibration_path(results, calibration.suite_name, calibration.host, calibration.simulated)
     write_calibration(path, calibration)
-    print(outlook.render(calibration, found, enough_launches(found), MARGIN_RATIO), end="")
-    print(f"calibration: {path}")
+    print(outlook.render(calibration, found, enough_launches(found), MARGIN_RATIO), end="", file=out)
+    print(f"calibration: {path}", file=out)

@@ -23,6 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("b", metavar="B", nargs="?", help="what is judged: a run's folder; left out with --within")
     parser.add_argument("--within", metavar=("ONE", "OTHER"), nargs=2, help="two variants of A, whose launches alternate")
     parser.add_argument("--variant", metavar="NAME", nargs="+", default=[], help="only these (default: all that both hold)")
+    add_question(parser)
+    parser.add_argument("--format", choices=FORMATS, default="terminal", help="what to print (default: terminal)")
+    parser.add_argument("--file", metavar="FILE", help="write it there instead of printing it")
+
+
+def add_question(parser: argparse.ArgumentParser) -> None:
+    """What is declared before looking."""
     parser.add_argument(
         "--metric", metavar="NAME", action="append", help="a primary metric, at most four; may be repeated (default: "
         "output_tps, accept_length, ttft_p50_s, tpot_p50_s)",
@@ -37,8 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--calibration", metavar="FILE", help="what `calibrate` stored (default: beside A, of suite and host)"
     )
-    parser.add_argument("--format", choices=FORMATS, default="terminal", help="what to print (default: terminal)")
-    parser.add_argument("--file", metavar="FILE", help="write it there instead of printing it")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,20 +60,21 @@ def run(args: argparse.Namespace) -> int:
     calibration = calibration_for(a, args.calibration)
     if args.within:
         one, other = args.within
-        comparison = compare_within(a, one, other, _options(args), calibration)
+        comparison = compare_within(a, one, other, options_of(args), calibration)
     else:
-        comparison = compare_runs(a, open_result(args.b), _options(args), calibration)
+        comparison = compare_runs(a, open_result(args.b), options_of(args), calibration)
     text = rendered(comparison, args.format)
     if args.file:
         replace_file(Path(args.file), text.encode())
     else:
         print(text, end="")
     if args.format == "github":
-        append_summary(comparison)
+        append_to_summary(rendered(comparison, "markdown"))
     return comparison.exit_code
 
 
-def _options(args: argparse.Namespace) -> "Options":
+def options_of(args: argparse.Namespace) -> "Options":
+    """What `add_question` and `--variant` declared."""
     from specbench.analysis.comparing import PRIMARY, Options
 
     return Options(
@@ -92,14 +98,12 @@ def rendered(comparison: "Comparison", form: str) -> str:
     return forms[form](comparison)
 
 
-def append_summary(comparison: "Comparison") -> None:
-    """To the job's summary, where GitHub names a file for it."""
-    from specbench.render.comparison import markdown
-
+def append_to_summary(text: str) -> None:
+    """Markdown, to the job's summary, where GitHub names a file for it."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if path:
         with Path(path).open("a", encoding="utf-8") as file:
-            file.write(markdown.render(comparison))
+            file.write(text)
 
 
 def _percent(text: str) -> float:

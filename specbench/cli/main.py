@@ -21,6 +21,7 @@ VERBS: Final = {
     "report": "print the tables of a stored run again and write its page with plots, from disk alone",
     "compare": "compare two results: did anything change, is it within the margin",
     "calibrate": "launch one server again and again: how small a change can be seen here",
+    "nightly": "run a suite, compare it with the last good night, keep the history with its page",
     "log": "read a server's log: acceptance, speed, start-up, cause of death, and what is wrong",
     "import": "read results of sglang.bench_serving or vllm bench serve, judge them in the same words",
     "schema": "print the JSON Schema of suite files, for editors",

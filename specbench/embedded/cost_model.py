@@ -78,6 +78,11 @@ class Drafting(Struct, frozen=True, kw_only=True):
 def launched(rehearsal: Rehearsal, dice: random.Random) -> Rehearsal:
     """One launch's costs: all times stretched by one factor. `dice` unseeded: no two launches are alike."""
     factor = math.exp(dice.gauss(0.0, rehearsal.launch_sd_ratio)) if rehearsal.launch_sd_ratio else 1.0
+    return stretched(rehearsal, factor)
+
+
+def stretched(rehearsal: Rehearsal, factor: float) -> Rehearsal:
+    """All times but the start-up's, so many times as long."""
     return structs.replace(rehearsal, **{name: factor * getattr(rehearsal, name) for name in LAUNCH_TIMES})
 
 

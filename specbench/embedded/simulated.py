@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from specbench.embedded.arguments import ServerArguments, parse
-from specbench.embedded.cost_model import LOOKUP, CostModel, Drafting, drafter_kind, launched
+from specbench.embedded.cost_model import LOOKUP, CostModel, Drafting, drafter_kind, launched, stretched
 from specbench.embedded.faults import Faults, without_faults
 from specbench.embedded.interface import EngineFacts
 from specbench.embedded.meeting import meet
@@ -92,7 +92,9 @@ def _synthetic_length(word: str) -> float | None:
 
 def backend_of(arguments: ServerArguments, simulation: Simulation, faults: Faults = NO_FAULTS) -> SimulatedBackend:
     """The engine that this command line asks for."""
-    costs, drafting = launched(simulation.rehearsal, random.Random()), drafting_of(arguments, simulation)
+    slow_ratio = faults.numbers.get("slow_steps", 0.0) / 100
+    costs = stretched(launched(simulation.rehearsal, random.Random()), 1 + slow_ratio)
+    drafting = drafting_of(arguments, simulation)
     return SimulatedBackend(
         facts_of(arguments, costs, drafting),
         CostModel(costs, drafting),

@@ -13,7 +13,7 @@ from specbench.execution.scale import offered_rps
 from specbench.execution.scale import processes_count as count_of
 from specbench.execution.schedule import schedule_s
 from specbench.execution.shard import Begin
-from specbench.records import LevelRecord, RequestRecord
+from specbench.records import LevelRecord
 from specbench.suite import Workload
 from specbench.units import Second
 
@@ -49,13 +49,6 @@ def planned_count(bench: Bench) -> int:
     """Requests of one launch, warm-up included; of a sweep, all that it may come to."""
     levels = ((one, concurrency) for one in bench.suite.workloads for concurrency in one.concurrency)
     return bench.suite.warmup.request_count + sum(one.level_request_count(concurrency) for one, concurrency in levels)
-
-
-def progress_text(record: RequestRecord, ended_count: int, failed_count: int, planned: int) -> str:
-    """How far the level is of which this request was one."""
-    where = f"c={record.concurrency}" if record.concurrency else "open loop"
-    what = "warm-up" if record.warmup else f"{record.workload} {where}"
-    return f"{what}: {ended_count}/{planned}" + (f", {failed_count} failed" if failed_count else "")
 
 
 def begin_of(target: Target, engine: str, base_url: str, api_key: str | None) -> Begin:

@@ -17,6 +17,7 @@ from specbench.execution import levels
 from specbench.execution.bench import Bench, launched_by_us, served_url
 from specbench.execution.client import open_client
 from specbench.execution.control import Control
+from specbench.execution.gauge import Gauge
 from specbench.execution.gpu_use import wait_usable
 from specbench.execution.guard import guarded
 from specbench.execution.keeping import Keeper
@@ -31,7 +32,7 @@ from specbench.execution.shards import Shards
 from specbench.execution.slots import Place, ended_lease, give_back, lease
 from specbench.execution.stall import Stall
 from specbench.plan import Slot, Trial
-from specbench.records import Event, Failure, Lease, Observation, RequestRecord, TrialRecord
+from specbench.records import Failure, Lease, Observation, RequestRecord, TrialRecord
 from specbench.store import TrialWriter
 from specbench.suite import Workload
 from specbench.suite.secrets import api_key_of
@@ -51,15 +52,14 @@ class LaunchRun:
         self._variant = bench.suite.variant(trial.variant)
         self._engine = engines.get(self._variant.engine)
         self._zero_s = clock.now_s()
+        self._gauge = Gauge(bench, trial, self._elapsed_s)
+        self._tell = self._gauge.tell
         self._server: Runs | None = None
         self._tail: LogTail | None = None
         self._control: Control | None = None
         self._open = AsyncExitStack()
         """What is closed before the server goes, the last first."""
         self._shards: Shards | None = None
-        self._level_counts = (0, 0, 0)
-        """Ended, failed and planned requests of the level that runs."""
-        self._first_error: str | None = None
         self._saturation = Saturation()
         self._stall = Stall(self._variant.server.stall_timeout_s)
         self._api_key = api_key_of(self._variant, os.environ)
@@ -121,11 +121,11 @@ class LaunchRun:
         self._save(ready_s=self._elapsed_s(), phases=tuple(self._tail.phases) if self._tail else ())
         self._tell("ready", "ready")
         await self._guard(self._drive_all(self._control))
-        await raise_if_died(self._server, self._tail, self._engine, self._writer.log_path, self._level_counts[1])
+        await raise_if_died(self._server, self._tail, self._engine, self._writer.log_path, self._gauge.counts[1])
 
     async def _launch(self) -> None:
         slot = lease(self._variant, self._place, self._bench.ports, self._bench.leased_ports)
-        command = self._bench.command(self._variant, slot)
+        command, self._gauge.gpu_ids = self._bench.command(self._variant, slot), slot.gpu_ids
         host = self._variant.server.host
         base_url = f"http://{reached_at(host)}:{slot.port}"
         self._save(argv=command.argv, env=command.env, slot=slot, base_url=base_url)
@@ -158,7 +158,7 @@ class LaunchRun:
         return self._control
 
     def _follow(self, path: Path, offset_bytes: int) -> LogTail:
-        self._tail = LogTail(path, self._engine, self._writer.add_observation, self._elapsed_s, offset_bytes)
+        self._tail = LogTail(path, self._engine, self._add_observation, self._elapsed_s, offset_bytes)
         self._tail.begin()
         return self._tail
 
@@ -193,6 +193,8 @@ class LaunchRun:
         for telemetry in samplers(self._place, partial(self._observe, "telemetry")):
             self._open.push_async_callback(telemetry.close)
             await telemetry.start()
+        self._gauge.start()
+        self._open.push_async_callback(self._gauge.close)
         await self._warm_up(load)
         for workload in self._bench.suite.workloads:
             for concurrency in workload.concurrency:
@@ -202,14 +204,14 @@ class LaunchRun:
 
     async def _warm_up(self, load: Load) -> None:
         level = levels.warmup_level(self._bench)
-        self._level_counts = (0, 0, level.request_count)
+        self._gauge.begin(level)
         await load.drive(level)
 
     async def _drive(self, load: Load, control: Control, workload: Workload, concurrency: int) -> None:
         flushed = await control.flush()
         self._observe("client", "flush", {"ok": flushed})
         level = levels.level_of(self._bench, workload, concurrency)
-        self._level_counts, self._first_error = (0, 0, level.request_count), None
+        self._gauge.begin(level)
         self._tell("level", f"{level.title}: {level.request_count} requests")
         await levels.ask_metrics(control, level, partial(self._observe, "metrics", "begin"))
         started_s, processes = self._elapsed_s(), levels.level_processes_count(self._bench, level)
@@ -220,8 +222,9 @@ class LaunchRun:
                 load.next_index = await self._shards.drive(level, processes, load.next_index)
         finally:
             self._add_level(level, started_s, flushed, processes)
+            self._gauge.tell_progress()
         await levels.ask_metrics(control, level, partial(self._observe, "metrics", "end"))
-        levels.raise_if_short(level, self._level_counts, self._first_error, log_tail(self._writer.log_path))
+        levels.raise_if_short(level, self._gauge.counts, self._gauge.first_error, log_tail(self._writer.log_path))
 
     def _add_level(self, level: Level, started_s: Second, flushed: bool | None, processes: int) -> None:
         goodput_rps = self._saturation.end_level(level.workload)
@@ -241,14 +244,15 @@ class LaunchRun:
     def _keep(self, record: RequestRecord) -> None:
         self._writer.add_request(record)
         self._saturation.take(self._bench.suite.workload(record.workload), record)
-        ended, failed, planned = self._level_counts
-        self._level_counts = (ended + 1, failed + (record.error is not None), planned)
-        self._first_error = self._first_error or record.error
-        self._tell("request", levels.progress_text(record, *self._level_counts))
+        self._gauge.take(record)
 
     def _observe(self, source: Any, name: str, value: Any, now_s: Second | None = None) -> None:
         at_s = self._elapsed_s() if now_s is None else now_s - self._zero_s
-        self._writer.add_observation(Observation(at_s=at_s, source=source, name=name, value=value))
+        self._add_observation(Observation(at_s=at_s, source=source, name=name, value=value))
+
+    def _add_observation(self, observation: Observation) -> None:
+        self._gauge.see(observation)
+        self._writer.add_observation(observation)
 
     def _save(self, **changes: Any) -> None:
         self.record = self._writer.write_manifest(structs.replace(self.record, **changes))
@@ -259,10 +263,6 @@ class LaunchRun:
             failure = structs.replace(failure, kind="disk_full", cause=str(self._writer.trouble))
         self._save(failure=failure)
         self._tell("failure", failure.cause)
-
-    def _tell(self, kind: Any, text: str) -> None:
-        text = self._bench.secrets.clean(text)
-        self._bench.on_event(Event(kind=kind, trial=self._trial, text=text, at_s=self._elapsed_s()))
 
     def _elapsed_s(self) -> Second:
         return clock.now_s() - self._zero_s

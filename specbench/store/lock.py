@@ -55,10 +55,11 @@ def ourselves() -> Owner:
 
 
 class Lock:
-    """A folder's lock, held from `take` to `release`."""
+    """A folder's lock, held from `take` to `release`. `what` writes there: a `run`, with `run.lock`, or a `night`."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / LOCK_FILE
+    def __init__(self, folder: Path, what: str = "run") -> None:
+        self._what = what
+        self._path = folder / f"{what}.lock"
         self._owner = ourselves()
 
     def take(self) -> None:
@@ -77,7 +78,7 @@ class Lock:
 
     def _make(self) -> bool:
         """False when there is one."""
-        beside = self._path.with_name(f"{LOCK_FILE}.{os.getpid()}.{secrets.token_hex(4)}")
+        beside = self._path.with_name(f"{self._path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
             with beside.open("xb") as file:
                 file.write(msgspec.json.encode(self._owner))
@@ -94,7 +95,7 @@ class Lock:
                 raise StoreError(self._refusal(owner))
             self._path.unlink(missing_ok=True)
             if not self._make():
-                raise StoreError(f"{self._path.parent}: another run has just begun to write there")
+                raise StoreError(f"{self._path.parent}: another {self._what} has just begun to write there")
 
     def _read(self) -> Owner | None:
         """None when there is none."""
@@ -104,12 +105,12 @@ class Lock:
             return None
         except msgspec.DecodeError:
             raise StoreError(
-                f"{self._path}: is no lock of specbench; remove it if no run writes to {self._path.parent}"
+                f"{self._path}: is no lock of specbench; remove it if no {self._what} writes to {self._path.parent}"
             ) from None
 
     def _refusal(self, owner: Owner) -> str:
         who = f"process {owner.pid} on {owner.host}, since {owner.since_utc}"
-        sentence = f"{self._path.parent}: another run writes there ({who}); wait for it or stop it"
+        sentence = f"{self._path.parent}: another {self._what} writes there ({who}); wait for it or stop it"
         unseen = "" if owner.is_here and processes.same(Identity(owner.pid, owner.born)) else _UNSEEN
         return f"{sentence}{unseen.format(path=self._path)}"
 

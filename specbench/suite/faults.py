@@ -24,6 +24,7 @@ FAULTS: Final[Mapping[str, Kind]] = {
     "crash_graph_capture": Kind("dies while it captures CUDA graphs"),
     "hang_loading": Kind("never ends loading"),
     "slow_start": Kind("loads N seconds longer", 5),
+    "slow_steps": Kind("takes N percent longer for every step and prefill", 5),
     "crash_first_request": Kind("dies when the first request comes"),
     "crash_under_load": Kind(f"dies in the middle of an answer, {AT}", 5),
     "hang_under_load": Kind(f"accepts and never answers any more, {AT} and from then on", 5),

@@ -116,3 +116,13 @@ def test_of_many_rivals_one_wins(tmp_path: Path, stale: bool) -> None:
     for rival in rivals:
         rival.join()
     assert sorted(results) == [False] * 5 + [True]
+
+
+def test_a_night_has_a_lock_of_its_own(tmp_path: Path) -> None:
+    night = Lock(tmp_path, "night")
+    night.take()
+    Lock(tmp_path).take()
+    with pytest.raises(StoreError, match="another night writes there"):
+        Lock(tmp_path, "night").take()
+    night.release()
+    assert not (tmp_path / "night.lock").exists()

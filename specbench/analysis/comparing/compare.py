@@ -50,7 +50,7 @@ class _Case(Struct, frozen=True, kw_only=True):
 
 def compare_runs(a: OpenRun, b: OpenRun, options: Options, calibration: Calibration | None = None) -> Comparison:
     """Every variant that both hold, or those that are named. Raises SpecbenchError for a name or factor that is none."""
-    _check(options)
+    check_options(options)
     a_suite, b_suite = suite_of(a), suite_of(b)
     a_known, b_known = ([one.name for one in suite.variants] for suite in (a_suite, b_suite))
     common = [name for name in a_known if name in b_known]
@@ -71,7 +71,7 @@ def compare_within(
     result: OpenRun, one: str, other: str, options: Options, calibration: Calibration | None = None
 ) -> Comparison:
     """Two variants of one run, whose launches alternate: what distinguishes their servers is under test."""
-    _check(options)
+    check_options(options)
     suite = suite_of(result)
     known = [variant.name for variant in suite.variants]
     for name in (one, other):
@@ -84,7 +84,8 @@ def compare_within(
     return compare_sides([(sides[one], sides[other])], declared, calibration, (), within=True)
 
 
-def _check(options: Options) -> None:
+def check_options(options: Options) -> None:
+    """Raises SpecbenchError for a metric that is none, or for too many."""
     unknown = [name for name in options.metrics if name not in METRIC_NAMES]
     if unknown:
         raise SpecbenchError(f"there is no metric '{unknown[0]}' to compare; there are: {', '.join(METRIC_NAMES)}")

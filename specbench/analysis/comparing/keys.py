@@ -53,6 +53,8 @@ CONSEQUENCES: Final = ("resolved",)
 """The server's own word follows from what it was told: declared with any other key of the server."""
 RESOLVED_IGNORED: Final = ("version", "model_path", "drafter_path", "max_running_requests")
 """Said by other keys, or a folder's name."""
+PLANTED: Final = ("faults",)
+"""Of a rehearsal: what befalls its servers is what a comparison is to find, not what was asked of it."""
 GPU_SETTINGS: Final = ("index", "uuid", "name", "power_limit_w")
 WHICH: Final = ("index", "uuid")
 LOAD_IGNORED: Final = ("name", "path", "timeout_s")
@@ -77,7 +79,8 @@ def keys_of(run: RunRecord, suite: Suite, variant: Variant, records: Sequence[Tr
         "packing": suite.packing,
     }
     if run.simulated:
-        found["simulation"] = msgspec.to_builtins(suite.rehearsal)
+        simulation = msgspec.to_builtins(suite.rehearsal)
+        found["simulation"] = {name: value for name, value in simulation.items() if name not in PLANTED}
     return found
 
 

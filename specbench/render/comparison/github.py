@@ -18,10 +18,10 @@ def _commands(comparison: Comparison, variant: VariantComparison) -> Iterator[st
     stamp = "SIMULATED · " if comparison.simulated else ""
     title = f"{stamp}{said.VERDICTS[variant.verdict]}: {words.clean(comparison.suite_name)}"
     text = "\n".join((said.headline(variant, comparison.margin_ratio), *said.refusals(variant)))
-    yield f"::{LEVELS[variant.verdict]} title={_escaped(title, ':,')}::{_escaped(text)}"
+    yield f"::{LEVELS[variant.verdict]} title={escaped(title, ':,')}::{escaped(text)}"
 
 
-def _escaped(text: str, also: str = "") -> str:
+def escaped(text: str, also: str = "") -> str:
     """As GitHub's own toolkit does."""
     for sign in f"%\r\n{also}":
         text = text.replace(sign, f"%{ord(sign):02X}")

@@ -6,7 +6,7 @@
   };
   const compare = (one, other) => {
     const [a, b] = [figure(one), figure(other)];
-    return a !== null && b !== null ? a - b : one.localeCompare(other, "en", { numeric: true });
+    return a !== null && b !== null && a !== b ? a - b : one.localeCompare(other, "en", { numeric: true });
   };
   const empty = (cell) => cell === "" || cell === "–";
   const sort = (heading) => {

@@ -6,7 +6,10 @@ from statistics import fmean, stdev
 
 import pytest
 
-from specbench.embedded.cost_model import LAUNCH_TIMES, launched
+from specbench.embedded.arguments import parse
+from specbench.embedded.cost_model import LAUNCH_TIMES, CostModel, launched, stretched
+from specbench.embedded.faults import Faults
+from specbench.embedded.simulated import Simulation, backend_of
 from specbench.suite.rehearsal import Rehearsal
 
 
@@ -28,3 +31,21 @@ def test_launches_differ_by_what_was_asked() -> None:
     logs = [math.log(launched(plain, dice).base_step_s / plain.base_step_s) for _ in range(4000)]
     assert stdev(logs) == pytest.approx(0.01, rel=0.05)
     assert abs(fmean(logs)) < 0.001
+
+
+def test_a_planted_slowdown_stretches_every_time_but_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Rehearsal] = []
+
+    def model(costs: Rehearsal, drafting: object) -> CostModel:
+        seen.append(costs)
+        return CostModel(costs, None)
+
+    monkeypatch.setattr("specbench.embedded.simulated.CostModel", model)
+    plain = Rehearsal(load_s=0.5)
+    for words in (["slow_steps:5"], []):
+        backend_of(parse(["--model-path", "m"], plain.version), Simulation(rehearsal=plain), Faults(words))
+    slow, healthy = seen
+    assert healthy == plain
+    assert slow == stretched(plain, 1.05)
+    assert all(getattr(slow, name) == pytest.approx(1.05 * getattr(plain, name)) for name in LAUNCH_TIMES)
+    assert slow.load_s == plain.load_s

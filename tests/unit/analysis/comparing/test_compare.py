@@ -209,6 +209,18 @@ def test_a_rehearsal_of_more_launches_is_the_same_rehearsal(tmp_path: Path) -> N
     assert codes(found) == {"differs"}
 
 
+def test_what_befell_a_rehearsal_is_not_what_was_asked_of_it(tmp_path: Path) -> None:
+    told: dict[str, Any] = {"simulated": True, "rehearsal": "a shrunk load"}
+    a = write_result(tmp_path / "a", {"baseline": ALIKE}, **told)
+    faulty = replace(ASKED, rehearsal=replace(ASKED.rehearsal, faults={"baseline": ("slow_steps:5",)}))
+    b = write_result(tmp_path / "b", {"baseline": ALIKE}, faulty, started_utc=LATER, **told)
+    other = replace(ASKED, rehearsal=replace(ASKED.rehearsal, base_step_s=0.02))
+    c = write_result(tmp_path / "c", {"baseline": ALIKE}, other, started_utc=LATER, **told)
+    assert compare_runs(open_result(a), open_result(b), Options()).verdict == "pass"
+    refused = compare_runs(open_result(a), open_result(c), Options()).variants[0].refusals
+    assert [one.code for one in refused] == ["differs"]
+
+
 def test_a_copy_of_a_run_shares_its_launches(tmp_path: Path) -> None:
     one = write_result(tmp_path / "a", SAME)
     shutil.copytree(one, tmp_path / "copy")
