@@ -54,8 +54,7 @@ def test_twelve_variants_on_eight_gpus(bed: Bed) -> None:
     assert all(one.record.complete for one in stored.trials)
     assert shared(stored) == []
     assert leased_ratio(stored, 8) >= 0.85
-    ports = [port for one in stored.trials for port in (one.record.slot.port, one.record.slot.nccl_port)]
-    assert len(set(ports)) == 2 * len(TWELVE)
+    assert all(one.record.slot.port != one.record.slot.nccl_port for one in stored.trials)  # later ones may take them again
     beside = {one.record.trial.variant: one.record.lease.neighbours for one in stored.trials if one.record.lease}
     assert beside["a"] == ()
     assert "d.launch0" in beside["c"]
