@@ -110,12 +110,12 @@ def test_another_engine_version_or_command_is_refused(bed: Bed) -> None:
 
 def test_a_failure_is_a_result_unless_it_is_to_be_done_again(bed: Bed) -> None:
     before = cut(bed, "name: first, args: [--die-loading]", *VARIANTS[1:])
-    code, said = resume(bed)
+    code, _ = resume(bed)
     assert code == 1
     after = bed.stored()
     assert files(after, "first.launch0") == files(before, "first.launch0")
     assert [one.record.failure is None for one in after.trials] == [False, True, True]
-    code, said = resume(bed, "--redo-failed")
+    code, _ = resume(bed, "--redo-failed")
     assert code == 1
     assert (Path(after.folder) / "aside" / "first.launch0.1").is_dir()
 
