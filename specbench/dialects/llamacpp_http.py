@@ -10,28 +10,13 @@ from typing import Any
 
 from specbench.dialects import ChunkFacts, HttpRequest, Message
 from specbench.dialects.event_json import count_of, mapping_of, object_of
+from specbench.dialects.openai_bodies import streaming_request
 from specbench.suite import Workload
 
 
 def workload_request(messages: Sequence[Message], workload: Workload, served_model: str) -> HttpRequest:
     """The streaming request of a workload, by its `api`. Its cache is told to keep nothing: the server has no flush."""
-    body: dict[str, Any] = {
-        "model": served_model,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "timings_per_token": True,
-        "cache_prompt": False,
-        "temperature": workload.temperature,
-        "max_tokens": workload.max_output_tokens,
-    }
-    if workload.ignore_eos:
-        body["ignore_eos"] = True
-    if workload.api == "generate":
-        return HttpRequest(path="/v1/completions", body=body | {"prompt": "\n\n".join(one.content for one in messages)})
-    if workload.thinking is not None:
-        body["chat_template_kwargs"] = {"thinking": workload.thinking, "enable_thinking": workload.thinking}
-    listed = [{"role": one.role, "content": one.content} for one in messages]
-    return HttpRequest(path="/v1/chat/completions", body=body | {"messages": listed})
+    return streaming_request(messages, workload, served_model, {"timings_per_token": True, "cache_prompt": False})
 
 
 class Reader:

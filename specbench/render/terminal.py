@@ -1,16 +1,16 @@
 """A judgement for a terminal or a pipe: no colour unless asked for, no figure ever cut."""
 
-import io
 import textwrap
 from collections.abc import Iterable, Sequence
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from specbench.analysis import Judgement
 from specbench.render import overview, prose, tables, words
+from specbench.render.paper import written
 from specbench.render.tables import Column, Table
 
 MANY_CELLS = 40
@@ -33,22 +33,7 @@ STYLES = {
 
 def render(judgement: Judgement, width: int = 100, color: bool = False, all_cells: bool = False) -> str:
     """`width` in characters; a table that can't be split to fit is wider."""
-    console = Console(
-        file=io.StringIO(),
-        width=10_000,
-        color_system="standard" if color else None,
-        force_terminal=color,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-        _environ={},
-    )
-    with console.capture() as captured:
-        for part in _parts(judgement, width, all_cells):
-            console.print(part)
-            console.print()
-    return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")) + "\n"
+    return written(_parts(judgement, width, all_cells), color)
 
 
 def _parts(judgement: Judgement, width: int, all_cells: bool) -> Iterable[Text | Group]:

@@ -1,39 +1,24 @@
 """A comparison for a terminal or a pipe."""
 
-import io
 import textwrap
 from collections.abc import Iterable, Sequence
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from specbench.analysis.comparing import Comparison, VariantComparison
 from specbench.render import words
 from specbench.render.comparison import words as said
+from specbench.render.paper import written
 
 STYLES = {"pass": "bold green", "fail": "bold red", "inconclusive": "bold yellow", "refused": "bold red"}
 
 
 def render(comparison: Comparison, width: int = 100, color: bool = False) -> str:
     """`width` in characters; no figure is ever cut. Ends with a line break."""
-    console = Console(
-        file=io.StringIO(),
-        width=10_000,
-        color_system="standard" if color else None,
-        force_terminal=color,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-        _environ={},
-    )
-    with console.capture() as captured:
-        for part in _parts(comparison, width):
-            console.print(part)
-            console.print()
-    return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")) + "\n"
+    return written(_parts(comparison, width), color)
 
 
 def _parts(comparison: Comparison, width: int) -> Iterable[Text | Group]:
