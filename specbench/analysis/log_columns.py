@@ -1,78 +1,68 @@
-"""From blocks of SGLang's log to columns: what numpy read of decode and prefill lines."""
+"""From blocks of SGLang's log to rows: what numpy read of decode and prefill lines."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specbench.analysis.acceptance import LogReader
 from specbench.analysis.log_rows import RADIX, Idle, Rows
-from specbench.dialects import LogLine
-from specbench.dialects.blocks import Block, BlockReader
-from specbench.dialects.shapes import COLUMN_COUNT
+from specbench.dialects.blocks import Block, Figures
+from specbench.dialects.shapes import DECODE_COLUMNS, RANKS
 
-SIDE_BY_SIDE: Final = 2
-"""Blocks read at once; numpy lets another thread run meanwhile."""
-
-
-def read_side_by_side(
-    blocks: Iterable[tuple[memoryview, int]], parse_line: Callable[[str], LogLine], count: int = SIDE_BY_SIDE
-) -> Iterator[tuple[Block, Rows]]:
-    """In order; line numbers of the rows count within the block. A block must stay as it is while two more are read."""
-    readers = [BlockReader(parse_line) for _ in range(count)]
-    waiting: deque[Future[tuple[Block, Rows]]] = deque()
-    with ThreadPoolExecutor(count) as pool:
-        for place, (text, size_bytes) in enumerate(blocks):
-            waiting.append(pool.submit(_read, readers[place % count], text, size_bytes))
-            if len(waiting) == count:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+RUNNING, LENGTH, RATE, TPS = range(len(DECODE_COLUMNS))
+DP, PP, TP = (len(DECODE_COLUMNS) + place for place in range(len(RANKS)))
+CACHED, NEW = 1, 2
+"""Of a prefill line; `RUNNING` is the first there as well."""
 
 
-def _read(reader: BlockReader, text: memoryview, size_bytes: int) -> tuple[Block, Rows]:
-    block = reader.read(text, size_bytes)
-    return block, _rows(block)
-
-
-def _rows(block: Block) -> Rows:
+def decode_rows(block: Block, lines_before: int) -> Rows:
     """Decode lines that numpy read. What a row says is its text from its own clock on."""
-    places = np.flatnonzero(block.of_kind("decode"))
-    running, length, rate, tps, dp, pp, tp = (block.column(number, places) for number in range(COLUMN_COUNT))
+    read = block.decodes
 
     def said(place: int) -> bytes:
-        index = int(places[place])
-        stamp = block.shapes[block.shape_index[index]].ts
-        return block.line(index)[stamp.start if stamp else 0 :]
+        return block.after_clock(int(read.lines[place]))
 
     return Rows(
-        line=places + 1,
-        stream=_codes(dp, pp),
-        writer=np.nan_to_num(tp).astype(np.int64),
-        running=running,
-        length=length,
-        rate=rate,
-        tps=tps,
-        graph=block.graphs(places),
+        line=read.lines + np.int64(lines_before + 1),
+        stream=_codes(read),
+        writer=np.nan_to_num(read.columns[TP]).astype(np.int64)
+        if TP in read.columns
+        else np.zeros(len(read.lines), np.int64),
+        running=read.column(RUNNING),
+        length=read.column(LENGTH),
+        rate=read.column(RATE),
+        tps=read.column(TPS),
+        graph=read.graphs,
         said=said,
     )
 
 
-def take_prefills(block: Block, lines_before: int, reader: LogReader) -> list[Idle]:
+def _writers(read: Figures) -> NDArray[np.int64]:
+    if TP not in read.columns:
+        return np.zeros(len(read.lines), np.int64)
+    return np.nan_to_num(read.columns[TP]).astype(np.int64)
+
+
+def take_prefills(block: Block, lines_before: int, reader: LogReader) -> Iterable[Idle]:
     """Adds up the prompts' tokens; gives the prefills that found nothing running."""
-    places = np.flatnonzero(block.of_kind("prefill"))
-    running, cached, new = (block.column(number, places) for number in range(3))
-    reader.prefill(int(np.nansum(cached)), int(np.nansum(new)))
-    idle = places[running == 0]
-    codes = _codes(*(block.column(number, idle) for number in (4, 5))).tolist()
-    return [Idle(line, code) for line, code in zip((idle + lines_before + 1).tolist(), codes, strict=True)]
+    read = block.prefills
+    if not len(read.lines):
+        return ()
+    reader.prefill(int(np.nansum(read.column(CACHED))), int(np.nansum(read.column(NEW))))
+    return _idle(read, lines_before)
 
 
-def _codes(dp: NDArray[np.float64], pp: NDArray[np.float64]) -> NDArray[np.int64]:
+def _idle(read: Figures, lines_before: int) -> Iterator[Idle]:
+    places = np.flatnonzero(read.column(RUNNING) == 0)
+    codes = _codes(read)[places].tolist()
+    for line, code in zip(read.lines[places].tolist(), codes, strict=True):
+        yield Idle(lines_before + 1 + line, code)
+
+
+def _codes(read: Figures) -> NDArray[np.int64]:
     """Streams as whole numbers, 0 where no rank is printed."""
-    if np.isnan(dp).all() and np.isnan(pp).all():
-        return np.zeros(len(dp), np.int64)
-    return ((np.nan_to_num(dp, nan=-1.0) + 1) * RADIX + np.nan_to_num(pp, nan=-1.0) + 1).astype(np.int64)
+    if DP not in read.columns and PP not in read.columns:
+        return np.zeros(len(read.lines), np.int64)
+    dp, pp = (np.nan_to_num(read.column(rank), nan=-1.0) + 1 for rank in (DP, PP))
+    return (dp * RADIX + pp).astype(np.int64)

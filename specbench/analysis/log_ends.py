@@ -32,12 +32,12 @@ class Ends:
 
     def take(self, block: Block, lines_before: int) -> None:
         """The next block; `lines_before`: how many lines of the log stand before it."""
-        count = len(block.starts)
+        count = block.line_count
         if not count:
             return
         if lines_before < KEPT_LINES:
             self._head.append((lines_before + 1, _piece(block, 0, min(count, KEPT_LINES - lines_before))))
-        self._tail.append((lines_before + 1, block if block.ends[-1] > COPIED_BYTES else _piece(block, 0, count), count))
+        self._tail.append((lines_before + 1, block if block.starts[-1] > COPIED_BYTES else _piece(block, 0, count), count))
         while sum(one[2] for one in self._tail) - self._tail[0][2] >= KEPT_LINES or self._held() > MOST_HELD:
             self._tail.popleft()
         faults = (index for index, line in block.slow if any(one.kind == "fatal" for one in (line, *line.also)))
@@ -73,4 +73,4 @@ def _last_lines(number: int, text: Block | bytes, count: int) -> tuple[int, byte
 def _piece(block: Block, first: int, end: int) -> bytes:
     if end <= first:
         return b""
-    return bytes(block.text[block.starts[first] : block.ends[end - 1]]) + b"\n"
+    return bytes(block.text[int(block.starts[first]) : int(block.starts[end]) - 1]) + b"\n"

@@ -10,13 +10,12 @@ from msgspec import Struct
 
 from specbench.analysis import log_findings
 from specbench.analysis.acceptance import LogReader, LogReport
-from specbench.analysis.log_columns import SIDE_BY_SIDE, read_side_by_side, take_prefills
+from specbench.analysis.log_columns import decode_rows, take_prefills
 from specbench.analysis.log_counts import Counts, Pool
 from specbench.analysis.log_ends import Ends
-from specbench.analysis.log_rows import Rows
 from specbench.analysis.log_tally import Bucket, Phase, Tally
 from specbench.dialects import DeathCause, llamacpp_events, sglang_death, sglang_version, vllm_death
-from specbench.dialects.blocks import READ_BYTES, SLACK_BYTES, Block, BlockReader
+from specbench.dialects.blocks import READ_BYTES, Block, BlockReader
 from specbench.dialects.detect import Engine, engine_of
 from specbench.dialects.llamacpp_log import LlamaLog
 from specbench.dialects.sglang_args import argument_facts
@@ -76,56 +75,61 @@ def blocks_of(lines: Iterable[str]) -> Iterator[Text]:
     source = iter(lines)
     while batch := list(itertools.islice(source, BATCH_LINES)):
         text = "".join(line.rstrip("\n") + "\n" for line in batch).encode("utf-8", "replace")
-        yield memoryview(text + bytes(SLACK_BYTES)), len(text)
+        yield memoryview(text), len(text)
 
 
 def study_blocks(
     blocks: Iterable[Text],
     engine: Engine | None = None,
     version: str | None = None,
-    on_rows: Callable[[Tally], None] | None = None,
-    *,
-    ahead: bool = True,
+    on_block: Callable[[Tally], None] | None = None,
 ) -> LogStudy | None:
-    """As `study`. A block is whole lines, its size, and `SLACK_BYTES` behind them; it may be overwritten once the next
-    is asked for. `on_rows` is called after each block; `ahead`: the next may be asked for before."""
+    """As `study`. A block is whole lines and its size; all but the last `MOST_HELD` may be overwritten once the next is
+    asked for. `on_block` is called after each."""
     source = iter(blocks)
     first: list[Text] = []
     while engine is None and sum(size for _, size in first) < DETECT_BYTES and (text := next(source, None)) is not None:
         first.append((memoryview(bytes(text[0])), text[1]))
-        engine = _engine_of(*text)
+        engine = engine_in(*text)
     if engine is None:
         return None
+    reader = reader_for(engine)
+    return study_read((reader.read(*text) for text in itertools.chain(first, source)), engine, version, on_block)
+
+
+def study_read(
+    blocks: Iterable[Block], engine: Engine, version: str | None, on_block: Callable[[Tally], None] | None = None
+) -> LogStudy:
+    """As `study_blocks`, of blocks that somebody has read."""
     tally, reader = Tally(engine, version), LogReader()
     ends, number = Ends(), 0
-    for block, rows in _read(engine, itertools.chain(first, source), ahead):
-        _take(block, rows, number, tally, reader)
+    for block in blocks:
+        _take(block, number, tally, reader)
         tally.impossible = reader.impossible_count
         ends.take(block, number)
-        number += len(block.starts)
-        if on_rows is not None:
-            on_rows(tally)
+        number += block.line_count
+        if on_block is not None:
+            on_block(tally)
     tally.number = number
     meaning = partial(sglang_version.rate_meaning, version=tally.version)
     return _study(tally, ends, reader.report(number, meaning, None) if engine == "sglang" else None)
 
 
-def _engine_of(text: memoryview, size_bytes: int) -> Engine | None:
+def reader_for(engine: Engine) -> BlockReader:
+    """Its grammar. Of SGLang's, each line stands for itself, so that several may read one log."""
+    if engine == "sglang":
+        return BlockReader(parse_sglang)
+    return BlockReader(parse_vllm if engine == "vllm" else LlamaLog().parse_line, learns=False)
+
+
+def engine_in(text: memoryview, size_bytes: int) -> Engine | None:
+    """Whose lines these are; None when no line tells."""
     lines = bytes(text[:size_bytes]).split(b"\n")
     found = (engine_of(line[:READ_BYTES].decode("utf-8", "replace")) for line in lines)
     return next((engine for engine in found if engine is not None), None)
 
 
-def _read(engine: Engine, blocks: Iterable[Text], ahead: bool) -> Iterator[tuple[Block, Rows | None]]:
-    if engine == "sglang":
-        yield from read_side_by_side(blocks, parse_sglang, SIDE_BY_SIDE if ahead else 1)
-        return
-    reader = BlockReader(parse_vllm if engine == "vllm" else LlamaLog().parse_line, learns=False)
-    for text, size_bytes in blocks:
-        yield reader.read(text, size_bytes), None
-
-
-def _take(block: Block, rows: Rows | None, lines_before: int, tally: Tally, reader: LogReader) -> None:
+def _take(block: Block, lines_before: int, tally: Tally, reader: LogReader) -> None:
     """Counts a block. SGLang's decode lines are counted as columns."""
     slow_ts: dict[int, str | None] = {}
     for index, line in block.slow:
@@ -134,11 +138,10 @@ def _take(block: Block, rows: Rows | None, lines_before: int, tally: Tally, read
         if tally.engine == "sglang":
             reader.add(lines_before + index + 1, line)
             slow_ts[lines_before + index + 1] = line.ts
-    if rows is None:
+    if tally.engine != "sglang":
         return
     tally.kinds.update(block.counts)
-    numbered = rows._replace(line=rows.line + lines_before)
-    rows = reader.take(numbered, take_prefills(block, lines_before, reader))
+    rows = reader.take(decode_rows(block, lines_before), take_prefills(block, lines_before, reader))
 
     def ts(place: int) -> str | None:
         number = int(rows.line[place])

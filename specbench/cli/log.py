@@ -5,9 +5,9 @@ Exit codes: 0 whatever the log says, 2 when there is no such file or no engine's
 """
 
 import argparse
+import io
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -15,7 +15,9 @@ from specbench import clock
 from specbench.errors import SpecbenchError
 
 if TYPE_CHECKING:
+    from specbench.analysis.log_report import LogStudy
     from specbench.analysis.log_tally import Tally
+    from specbench.cli.log_source import Interrupt
 
 LIVE_S = 2.0
 """While a log is followed, at most a line in this time."""
@@ -24,7 +26,7 @@ PIPED_COLUMNS = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the verb's arguments."""
-    parser.add_argument("file", metavar="FILE", help="the log; - reads stdin")
+    parser.add_argument("file", metavar="FILE", help="the log, also packed (gz, bz2, xz); - reads stdin")
     parser.add_argument("--engine", choices=("sglang", "vllm", "llamacpp"), help="who wrote it (default: told by its lines)")
     parser.add_argument("--engine-version", metavar="V", help="such as 0.5.8; decides what a printed accept rate means")
     parser.add_argument("--json", action="store_true", help="strict JSON instead of text")
@@ -38,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """The exit code. Raises SpecbenchError when the log can't be read."""
-    from specbench.analysis.log_report import study_blocks
-    from specbench.cli.log_source import Interrupt, blocks
+    from specbench.cli.log_source import Interrupt, open_log
     from specbench.render import log_report
     from specbench.suite.secrets import secrets_of
 
@@ -48,14 +49,27 @@ def run(args: argparse.Namespace) -> int:
     if follow:
         signal.signal(signal.SIGINT, interrupt)
     live = Live() if follow and not args.json else None
-    with _open(args.file) as source:
-        texts = blocks(source, follow, interrupt, None if args.file == "-" else Path(args.file))
-        found = study_blocks(texts, args.engine, args.engine_version, live, ahead=not follow)
+    with open_log(args.file, follow) as source:
+        found = _study(source, args, interrupt, live)
     if found is None:
         raise SpecbenchError(f"{args.file}: no line of SGLang, vLLM or llama.cpp in it; --engine names the engine")
     text = log_report.as_json(found) if args.json else log_report.render(found, PIPED_COLUMNS)
     print(secrets_of(None, os.environ).clean(text), end="")
     return 0
+
+
+def _study(source: BinaryIO, args: argparse.Namespace, interrupt: "Interrupt", live: "Live | None") -> "LogStudy | None":
+    """A large file of SGLang's is read by several processes."""
+    from specbench.analysis.log_report import study_blocks, study_read
+    from specbench.cli.log_pieces import engine_at_start, process_count, read_pieces
+    from specbench.cli.log_source import blocks
+
+    path = None if args.file == "-" else Path(args.file)
+    size_bytes = path.stat().st_size if path is not None and isinstance(source, io.FileIO) and not args.follow else 0
+    count = process_count(size_bytes)
+    if count > 1 and (args.engine or engine_at_start(source.fileno())) == "sglang":
+        return study_read(read_pieces(source.fileno(), size_bytes, count), "sglang", args.engine_version)
+    return study_blocks(blocks(source, args.follow, interrupt, path), args.engine, args.engine_version, live)
 
 
 def check_version(word: str | None) -> None:
@@ -66,15 +80,6 @@ def check_version(word: str | None) -> None:
         Version(word or "0")
     except InvalidVersion:
         raise SpecbenchError(f"--engine-version {word} is no version; write one such as 0.5.8") from None
-
-
-def _open(name: str) -> BinaryIO:
-    if name == "-":
-        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
-    try:
-        return Path(name).open("rb", buffering=0)
-    except OSError as error:
-        raise SpecbenchError(f"{name}: {error.strerror or error}") from None
 
 
 class Live:

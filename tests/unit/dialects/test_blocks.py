@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specbench.dialects.blocks import SLACK_BYTES, Block, BlockReader
+from specbench.dialects.blocks import Block, BlockReader
 from specbench.dialects.sglang_log import parse_line
-from specbench.dialects.shapes import DECODE_COLUMNS, PREFILL_COLUMNS, columns_of, learn
+from specbench.dialects.shapes import COLUMN_COUNT, DECODE_COLUMNS, PREFILL_COLUMNS, columns_of, learn
 from tests.unit.log_bed import DECODE, made_log
 
 CASES = sorted((Path(__file__).parents[2] / "data" / "cases").glob("sgl-*.log"))
@@ -19,7 +19,7 @@ def blocks_of(lines: list[str], count: int) -> list[Block]:
     """The lines in so many blocks, through one reader that learns on the way."""
     reader, size = BlockReader(parse_line), -(-len(lines) // count)
     texts = ["".join(line + "\n" for line in lines[at : at + size]).encode() for at in range(0, len(lines), size)]
-    return [reader.read(memoryview(text + bytes(SLACK_BYTES)), len(text)) for text in texts]
+    return [reader.read(memoryview(text), len(text)) for text in texts]
 
 
 def agree(lines: list[str], blocks: list[Block]) -> int:
@@ -27,21 +27,29 @@ def agree(lines: list[str], blocks: list[Block]) -> int:
     by_numpy, rest = 0, iter(lines)
     for block in blocks:
         slow, kinds = dict(block.slow), Counter[str]()
-        decodes, prefills = block.of_kind("decode"), block.of_kind("prefill")
-        for index in range(len(block.starts)):
+        places = {
+            int(line): (kind, figures, place)
+            for kind, figures in (("decode", block.decodes), ("prefill", block.prefills))
+            for place, line in enumerate(figures.lines)
+        }
+        for index in range(block.line_count):
             read = parse_line(next(rest))
             if index in slow:
                 assert slow[index] == read
+                assert index not in places
                 continue
             by_numpy += 1
             kinds[read.kind] += 1
-            assert (bool(decodes[index]), bool(prefills[index])) == (read.kind == "decode", read.kind == "prefill")
+            assert (index in places) == (read.kind in ("decode", "prefill"))
             assert not read.also
-            if read.kind in ("decode", "prefill"):
-                assert np.array_equal(block.columns[:, index], columns_of(read), equal_nan=True)
+            if index in places:
+                kind, figures, place = places[index]
+                assert kind == read.kind
+                found = np.array([figures.column(number)[place] for number in range(COLUMN_COUNT)])
+                assert np.array_equal(found, columns_of(read), equal_nan=True)
                 assert block.ts(index) == read.ts
-            graph = read.sample.cuda_graph if read.sample is not None else None
-            assert block.graphs(np.array([index]))[0] == (-1 if graph is None else int(graph))
+                graph = read.sample.cuda_graph if read.sample is not None else None
+                assert figures.graphs[place] == (-1 if graph is None else int(graph))
         assert kinds == block.counts
     assert next(rest, None) is None
     return by_numpy
@@ -85,5 +93,5 @@ def test_a_shape_that_depends_on_its_digits_is_not_learned() -> None:
 def test_an_unended_last_line_is_read() -> None:
     (block,) = blocks_of(["one", "two"], 1)
     text = b"one\ntwo"
-    cut = BlockReader(parse_line).read(memoryview(text + bytes(SLACK_BYTES)), len(text))
+    cut = BlockReader(parse_line).read(memoryview(text), len(text))
     assert [cut.line(index) for index in range(2)] == [block.line(index) for index in range(2)] == [b"one", b"two"]
