@@ -133,7 +133,7 @@ def _read(reader: BlockReader, descriptor: int, size_bytes: int, number: int) ->
     """The lines that begin in this piece."""
     begin, end = (_line_start(descriptor, one * PIECE_BYTES, size_bytes) for one in (number, number + 1))
     text = os.pread(descriptor, max(0, end - begin), begin)
-    block = reader.read(memoryview(text), len(text))
+    block = reader.read(text, len(text))
     return Sent(begin, [], block._replace(text=b"", stamps=[]))
 
 

@@ -88,21 +88,23 @@ class BlockReader:
         self._index: dict[bytes, int] = {}
         """Line with its digits masked to the place of its shape."""
         self._shapes: list[Shape] = []
+        self._lengths: list[int] = []
         self.stamps: list[Slot | None] = []
         """By shape, as in `Block`."""
         self._seen: dict[bytes, bool] = {}
         """Digits masked; True once it can't be learned."""
 
-    def read(self, text: memoryview, size_bytes: int) -> Block:
+    def read(self, text: memoryview | bytes, size_bytes: int) -> Block:
         """The first `size_bytes`, which end with a line break or are the log's end."""
-        masked = bytes(text[:size_bytes]).translate(MASK).split(b"\n")
+        whole = text if isinstance(text, bytes) and len(text) == size_bytes else bytes(text[:size_bytes])
+        masked = whole.translate(MASK).split(b"\n")
         if not masked[-1]:  # behind the last line break
             masked.pop()
         shape_index = np.fromiter(map(self._index.get, masked, repeat(UNKNOWN)), np.int16, len(masked))
-        starts = np.zeros(len(masked) + 1, np.int32)
-        np.cumsum(np.fromiter(map(len, masked), np.int32, len(masked)) + 1, out=starts[1:])
+        unknown = np.flatnonzero(shape_index == UNKNOWN).tolist()
+        starts = self._starts(masked, shape_index, unknown)
         slow: list[tuple[int, LogLine]] = []
-        for index in np.flatnonzero(shape_index == UNKNOWN).tolist():
+        for index in unknown:
             known = self._index.get(masked[index])
             if known is None:
                 raw = bytes(text[starts[index] : starts[index + 1] - 1])
@@ -111,6 +113,14 @@ class BlockReader:
                 shape_index[index] = known
         return self._block(text, starts, shape_index, slow)
 
+    def _starts(self, masked: list[bytes], shape_index: NDArray[np.int16], unknown: list[int]) -> NDArray[np.int32]:
+        """By the lengths of the shapes, and of the other lines."""
+        lengths = np.array([*self._lengths, 0], np.int32)[shape_index]
+        lengths[unknown] = [len(masked[index]) for index in unknown]
+        starts = np.zeros(len(masked) + 1, np.int32)
+        np.cumsum(lengths + 1, out=starts[1:])
+        return starts
+
     def _read_slowly(self, raw: bytes, masked: bytes) -> LogLine:
         line = self._parse_line(raw[:READ_BYTES].decode("utf-8", "replace"))
         if self._learns and len(raw) <= LONGEST_BYTES and len(self._shapes) < MOST_SHAPES:
@@ -118,6 +128,7 @@ class BlockReader:
             if seen is False and (shape := learn(raw, self._parse_line)) is not None:
                 self._index[masked] = len(self._shapes)
                 self._shapes.append(shape)
+                self._lengths.append(len(masked))
                 self.stamps.append(shape.ts)
             if seen is not True:
                 self._seen[masked] = seen is False
@@ -126,7 +137,11 @@ class BlockReader:
         return line
 
     def _block(
-        self, text: memoryview, starts: NDArray[np.int32], shape_index: NDArray[np.int16], slow: list[tuple[int, LogLine]]
+        self,
+        text: memoryview | bytes,
+        starts: NDArray[np.int32],
+        shape_index: NDArray[np.int16],
+        slow: list[tuple[int, LogLine]],
     ) -> Block:
         """Takes the numbers out of all lines whose shape is known, a shape at a time."""
         order = np.argsort(shape_index, kind="stable")

@@ -9,13 +9,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from packaging.version import InvalidVersion, Version
-
 from specbench.dialects import DeathCause, EventReader, HttpRequest, LogLine, Message
 from specbench.dialects.vllm_death import diagnose
 from specbench.dialects.vllm_http import Reader, workload_request
 from specbench.dialects.vllm_log import parse_line
 from specbench.dialects.vllm_settings import resolved_of
+from specbench.dialects.vllm_version import (
+    DRAFT_MODELS,
+    LAST_WITH_MODULE,
+    OLDEST,
+    ONE_MTP,
+    ONLY_V1,
+    PER_REQUEST,
+    SEVERAL_NODES,
+    at_least,
+    before,
+)
 from specbench.engines import Command, Endpoints, Engine, Launch
 from specbench.errors import SpecbenchError
 from specbench.suite import Drafter, Method, Model, Speculation, Variant, Workload
@@ -29,24 +38,15 @@ METHODS: Final[dict[Method, str]] = {
     "dflash": "dflash",
 }
 OLD_MTP: Final = "deepseek_mtp"
-ONE_MTP: Final = Version("0.12")
-"""One word, `mtp`, for all models; before, each family had its own. 0.32 still takes the old ones."""
-DRAFT_MODELS: Final = Version("0.14")
-"""V1 refuses plain draft models up to 0.13."""
-ONLY_V1: Final = Version("0.11")
-"""Before, what V1 could not do was silently done by V0."""
-OLDEST: Final = Version("0.9")
-LAST_WITH_MODULE: Final = Version("0.32.99")
-"""Later ones may lack the server's module, which 0.32 calls deprecated: they get `serve`."""
-PER_REQUEST: Final = Version("0.32")
-"""First one read that counts speculation by request and can pretend an acceptance length."""
 SERVER_MODULE: Final = "vllm.entrypoints.openai.api_server"
 SERVE_MODULE: Final = "vllm.entrypoints.cli.main"
 PER_REQUEST_FLAG: Final = "--per-request-spec-decode-metrics"
-OURS: Final = ("--port", "--host", "--model")
+OURS: Final = ("--port", "--host", "--model", "--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless")
 ALIASES: Final = {
     "-tp": "--tensor-parallel-size",
     "-sc": "--speculative-config",
+    "-n": "--nnodes",
+    "-r": "--node-rank",
     "--speculative_config": "--speculative-config",
 }
 DEVELOPER: Final = "VLLM_SERVER_DEV_MODE"
@@ -104,7 +104,7 @@ class Vllm:
         theirs = {_name(word) for word in args if word.startswith("-")}
         words = [word for flag in _own_flags(launch) if flag[0] not in theirs for word in flag]
         env = {DEVELOPER: "1"} if variant.server.host in LOOPBACK else {}
-        if _before(launch.version, ONLY_V1):
+        if before(launch.version, ONLY_V1):
             env["VLLM_USE_V1"] = "1"
         env |= {name: str(value) for name, value in variant.server.env.items()}
         if slot.gpu_ids:
@@ -156,14 +156,34 @@ def _own_flags(launch: Launch) -> list[tuple[str, ...]]:
     ]
     if launch.model.revision:
         flags.append(("--revision", launch.model.revision))
+    if len(launch.slot.nodes) > 1:
+        flags += _rank_flags(launch)
     if variant.cuda_graph is False:
         flags.append(("--enforce-eager",))
     if variant.speculation is not None:
         config = speculative_config(variant.name, variant.speculation, launch.drafter, launch.version)
         flags.append(("--speculative-config", json.dumps(config)))
-        if _at_least(launch.version, PER_REQUEST):
+        if at_least(launch.version, PER_REQUEST):
             flags.append((PER_REQUEST_FLAG, "summary"))
     return flags
+
+
+def _rank_flags(launch: Launch) -> list[tuple[str, ...]]:
+    """Of one node's part of a server. Raises SpecbenchError where vLLM needs Ray for it."""
+    nodes = launch.slot.nodes
+    if before(launch.version, SEVERAL_NODES):
+        name, count = launch.variant.name, len(nodes)
+        raise SpecbenchError(
+            f"variant '{name}' spans {count} nodes, and vLLM {launch.version} does that through Ray alone; use 0.11.1 or newer"
+        )
+    address, _, port = launch.slot.init_address.rpartition(":")
+    flags: list[tuple[str, ...]] = [
+        ("--nnodes", str(len(nodes))),
+        ("--node-rank", str(launch.node_index)),
+        ("--master-addr", address),
+        ("--master-port", port),
+    ]
+    return [*flags, ("--headless",)] if launch.node_index else flags
 
 
 def speculative_config(
@@ -173,7 +193,7 @@ def speculative_config(
     method = _method(speculation, drafter)
     if method is None:
         raise SpecbenchError(f"variant '{name}' names no method: add `method:` to its speculation or drafter")
-    word = OLD_MTP if method == "mtp" and _before(version, ONE_MTP) else METHODS[method]
+    word = OLD_MTP if method == "mtp" and before(version, ONE_MTP) else METHODS[method]
     config: dict[str, str | int | float] = {"method": word}
     if drafter is not None:
         config["model"] = _home(drafter.path)
@@ -199,7 +219,7 @@ def _refusals(variant: Variant, drafter: Drafter | None, version: str | None) ->
         yield f"{name} sets {', '.join(taken)} in `args`; model, ports and host are given out by specbench"
     if str(variant.server.env.get("VLLM_USE_V1", "1")) == "0":
         yield f"{name} asks for vLLM's V0 engine (VLLM_USE_V1=0), which counts acceptance otherwise; leave it out"
-    if _before(version, OLDEST):
+    if before(version, OLDEST):
         yield f"{name}: vLLM {version} runs the V0 engine; specbench launches 0.9 and newer, whose V1 counts verify steps"
     if speculation is not None:
         yield from _speculation_refusals(name, speculation, drafter, version)
@@ -208,13 +228,13 @@ def _refusals(variant: Variant, drafter: Drafter | None, version: str | None) ->
 def _speculation_refusals(
     name: str, speculation: Speculation, drafter: Drafter | None, version: str | None
 ) -> Iterator[str]:
-    if _before(version, DRAFT_MODELS) and _method(speculation, drafter) == "draft_model":
+    if before(version, DRAFT_MODELS) and _method(speculation, drafter) == "draft_model":
         yield f"{name}: the V1 engine of vLLM {version} has no draft models; use 0.14 or newer, or another `method`"
     if speculation.topk != 1 or speculation.steps_count != speculation.proposed_tokens:
         yield f"{name}: vLLM drafts in a chain; leave `topk` and `steps` out (1 and {speculation.proposed_tokens})"
     if speculation.synthetic_length is None:
         return
-    if _before(version, PER_REQUEST):
+    if before(version, PER_REQUEST):
         yield f"{name}: vLLM {version} can't pretend an acceptance length; remove `synthetic_length`, or use 0.32 or newer"
     if speculation.synthetic_length > speculation.draft_tokens:
         length, most = speculation.synthetic_length, speculation.draft_tokens
@@ -222,31 +242,12 @@ def _speculation_refusals(
 
 
 def _program(launch: Launch) -> tuple[str, ...]:
-    """Module and model: the form that every version read takes, or `serve` for versions that are newer than those."""
+    """Module and model: the form that every version read takes, or `serve`, for versions that are newer than those, and
+    for several nodes: the module leaves `--headless` out of account."""
     model = _home(launch.model.path)
-    if _at_least(launch.version, LAST_WITH_MODULE):
+    if len(launch.slot.nodes) > 1 or at_least(launch.version, LAST_WITH_MODULE):
         return (SERVE_MODULE, "serve", model)
     return (SERVER_MODULE, "--model", model)
-
-
-def _at_least(version: str | None, wanted: Version) -> bool:
-    """False for a version that is not known."""
-    known = _known(version)
-    return known is not None and known >= wanted
-
-
-def _before(version: str | None, wanted: Version) -> bool:
-    """False for a version that is not known."""
-    known = _known(version)
-    return known is not None and known < wanted
-
-
-def _known(version: str | None) -> Version | None:
-    """None also for a build from a checkout without tags, which calls itself 0.1.dev."""
-    try:
-        return None if version is None or version.startswith("0.1.dev") else Version(version)
-    except InvalidVersion:
-        return None
 
 
 def _looks_local(path: str) -> bool:

@@ -56,6 +56,28 @@ def test_plain() -> None:
     assert found.env["VLLM_SERVER_DEV_MODE"] == "1"
 
 
+def ranked(node_index: int, version: str | None = "0.32.0") -> Command:
+    """Node `node_index` of two."""
+    variant = Variant(name="v", engine="vllm", server=Server(tensor_parallel=16))
+    slot = Slot(port=8123, gpu_ids=(0, 1), nodes=("n1", "n2"), init_address="10.0.0.1:31124")
+    return ENGINE.command(
+        Launch(model=Model(path="org/t"), drafter=None, variant=variant, slot=slot, version=version, node_index=node_index)
+    )
+
+
+def test_several_nodes_are_ranks_of_one_server() -> None:
+    first, second = ranked(0), ranked(1)
+    assert first.argv[1:5] == ("-m", "vllm.entrypoints.cli.main", "serve", "org/t")
+    stated = ("--nnodes", "2", "--node-rank", "1", "--master-addr", "10.0.0.1", "--master-port", "31124", "--headless")
+    start = second.argv.index("--nnodes")
+    assert second.argv[start : start + len(stated)] == stated
+    assert first.argv[start : start + len(stated) - 1] == (*stated[:3], "0", *stated[4:-1])
+    assert "--headless" not in first.argv
+    with pytest.raises(SpecbenchError, match=r"spans 2 nodes, and vLLM 0\.11\.0 does that through Ray alone"):
+        ranked(0, "0.11.0")
+    ranked(0, "0.11.1")
+
+
 def test_a_server_that_others_reach_is_in_no_developer_mode() -> None:
     variant = Variant(name="v", engine="vllm", server=Server(host="0.0.0.0"))
     found = ENGINE.command(Launch(model=Model(path="m"), drafter=None, variant=variant, slot=Slot(port=1)))
