@@ -174,7 +174,7 @@ def _rank_flags(launch: Launch) -> list[tuple[str, ...]]:
     if before(launch.version, SEVERAL_NODES):
         name, count = launch.variant.name, len(nodes)
         raise SpecbenchError(
-            f"variant '{name}' spans {count} nodes, and vLLM {launch.version} does that through Ray alone; use 0.11.1 or newer"
+            f"variant '{name}' spans {count} nodes, and vLLM {launch.version} does so through Ray alone; use 0.11.1 or newer"
         )
     address, _, port = launch.slot.init_address.rpartition(":")
     flags: list[tuple[str, ...]] = [

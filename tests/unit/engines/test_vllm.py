@@ -73,7 +73,7 @@ def test_several_nodes_are_ranks_of_one_server() -> None:
     assert second.argv[start : start + len(stated)] == stated
     assert first.argv[start : start + len(stated) - 1] == (*stated[:3], "0", *stated[4:-1])
     assert "--headless" not in first.argv
-    with pytest.raises(SpecbenchError, match=r"spans 2 nodes, and vLLM 0\.11\.0 does that through Ray alone"):
+    with pytest.raises(SpecbenchError, match=r"spans 2 nodes, and vLLM 0\.11\.0 does so through Ray alone"):
         ranked(0, "0.11.0")
     ranked(0, "0.11.1")
 
