@@ -17,7 +17,7 @@ from specbench.dialects.shapes import Slot
 
 LEAST_BYTES: Final = 32 << 20
 """A smaller log is read before other processes have started."""
-PIECE_BYTES: Final = 1 << 21
+PIECE_BYTES: Final = 1 << 20
 MOST_PROCESSES: Final = 3
 """More would wait for the one that puts their pieces together."""
 LONGEST_LINE_BYTES: Final = 1 << 25

@@ -180,8 +180,8 @@ def legend(comparison: Comparison) -> tuple[str, ...]:
     level, margin = f"{100 * (1 - comparison.alpha_ratio):g} %", percent(comparison.margin_ratio, signed=False)
     tests = "1 test" if comparison.family_count == 1 else f"{comparison.family_count} tests"
     return (
-        f"interval: at {level} or wider, as Holm over {tests} asks; it leaves 0 out exactly when `changed?` says yes",
-        f"gate: FAIL: worse by more than {margin}; PASS: not; INCONCLUSIVE: these launches can't tell; `to decide`: "
+        f"interval: at {level} or wider, as Holm over {tests} asks; it leaves 0 out exactly when “changed?” says yes",
+        f"gate: FAIL: worse by more than {margin}; PASS: not; INCONCLUSIVE: these launches can't tell; “to decide”: "
         "pairs in all that would",
         f"would see: the smallest change that so many pairs of launches find {ENOUGH}",
     )
