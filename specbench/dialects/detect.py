@@ -3,6 +3,8 @@
 import re
 from typing import Final, Literal
 
+from specbench.dialects.lines import uncollected
+
 Engine = Literal["sglang", "vllm", "llamacpp"]
 ENGINES: Final[tuple[Engine, ...]] = ("sglang", "vllm", "llamacpp")
 
@@ -11,9 +13,11 @@ MARKS: Final[tuple[tuple[Engine, re.Pattern[str]], ...]] = (
         "vllm",
         re.compile(r"\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)? \[?[\w./-]+\.py:\d+\] "),
     ),
-    ("vllm", re.compile(r"\((?:APIServer|EngineCore)[\w-]* pid=\d+\)|SpecDecoding metrics: Mean|vLLM")),
-    ("sglang", re.compile(r"(?:Decode|Prefill) batch[.,]? (?:\[\d+\],? ?)?#|server_args=ServerArgs\(|sglang")),
-    ("sglang", re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: [A-Z]+\d+)+\] |The server is fired up")),
+    ("vllm", re.compile(r"SpecDecoding metrics: Mean|vLLM")),
+    ("sglang", re.compile(r"(?:Decode|Prefill) batch[.,]? (?:\[\d+\],? ?)?#|server_args=ServerArgs\(|SGLang|sgl_kernel")),
+    ("sglang", re.compile(r"\bsglang(?:\.(?:srt|launch_server|bench_\w+)\b|/(?:srt|python)/| serve\b)")),
+    ("sglang", re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: [A-Z]+\d+)+\] ")),
+    ("sglang", re.compile(r"The server is fired up |GenerateReqInput\(|Received sigquit from a child")),
     (
         "llamacpp",
         re.compile(
@@ -25,6 +29,8 @@ MARKS: Final[tuple[tuple[Engine, re.Pattern[str]], ...]] = (
 )
 
 
+VLLM_PROCESS: Final = re.compile(r"\((?:APIServer|EngineCore)[\w-]* pid=\d+\)")
+"""Looks like a collector's word and is none."""
 FIGURES: Final[tuple[tuple[Engine, re.Pattern[str]], ...]] = (
     ("vllm", re.compile(r"(?:SpecDecoding|Speculative) metrics: |Avg prompt throughput: ")),
     ("sglang", re.compile(r"(?:Decode|Prefill) batch[.,]? (?:\[\d+\],? ?)?#")),
@@ -40,5 +46,6 @@ def writer_of_figures(line: str) -> Engine | None:
 
 def engine_of(line: str) -> Engine | None:
     """None when the line could be anybody's."""
-    head = line[:600]
-    return next((engine for engine, mark in MARKS if mark.search(head)), None)
+    head = uncollected(line)[:600]
+    found = next((engine for engine, mark in MARKS if mark.search(head)), None)
+    return found or ("vllm" if VLLM_PROCESS.search(line[:600]) else None)

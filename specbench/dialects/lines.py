@@ -19,22 +19,34 @@ ZONE = r"(?:Z|[+-]\d\d:?\d\d)?"
 OWN_STAMP = re.compile(rf"\[(?P<ts>{DAY} {CLOCK})(?P<ranks>(?: [A-Z][A-Z_]*\d+)*)\](?: |$)")
 """SGLang's root format; also where one process writes into another's line."""
 
-PREFIXES = (
-    OWN_STAMP,
+COLLECTORS = (
     re.compile(rf"\[(?P<ts>{DAY}T{CLOCK}{ZONE})\](?: |$)"),
     re.compile(rf"(?P<ts>{DAY}T{CLOCK}{ZONE}) (?:stdout|stderr) [FP](?: |$)"),  # Kubernetes CRI
     re.compile(rf"(?P<ts>{DAY}T{CLOCK}{ZONE}) \S+ [\w./@-]+(?:\[\d+\])?: "),  # journald, short-iso
     re.compile(rf"(?P<ts>[A-Z][a-z]{{2}} [ \d]\d {CLOCK}) \S+ [\w./@-]+(?:\[\d+\])?: "),  # journald, short
-    re.compile(rf"(?P<ts>{DAY}T{CLOCK}{ZONE})(?: +|$)"),  # docker logs -t, tracing formatters
+    re.compile(rf"<\d{{1,3}}>1 (?P<ts>{DAY}T{CLOCK}{ZONE}) \S+ \S+ \S+ \S+ (?:-|\[[^\]]*\]) "),  # RFC 5424
+    re.compile(rf"(?P<ts>{DAY}T{CLOCK}{ZONE})(?:[ \t]+|$)"),  # docker logs -t, tracing formatters
     re.compile(rf"[A-Za-z][\w.-]*?{SEAM}?(?={DAY}T{CLOCK})"),  # a worker's name directly before the time
     re.compile(r"[A-Za-z0-9][\w./-]* *\| "),  # docker compose
     re.compile(r"\((?:[\w.:/-]+ )?pid=\d+(?:, [\w-]+=[^,()]*)*\) "),  # Ray
     re.compile(r"\[pod/[^\]\s]+\] "),  # kubectl logs --prefix
     re.compile(r"\[(?:rank|default)\d+\]: ?"),  # torchrun
+    re.compile(r"\[\d+,\d+\]<std(?:out|err)>: ?"),  # mpirun --tag-output
+    re.compile(r"\d{1,5}: "),  # srun --label
+    re.compile(r"\{[\w-]+=[^{}\t]*\}\t"),  # Loki's labels
+)
+"""What is written before a line by those who gather it."""
+PREFIXES = (
+    OWN_STAMP,
+    *COLLECTORS,
     re.compile(r" *(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL) +(?=\S)"),
     re.compile(r"sglang(?:[.:]+\w+)*: "),  # a formatter that names the logger
     re.compile(r"\[\w[\w./-]*\.py:\d+\] "),
 )
+WRAPPED = ("log", "MESSAGE", "message", "msg", "textPayload")
+"""Where docker, journald, fluent-bit and others keep the line in their JSON."""
+REPEATED = re.compile(r" \[repeated \d+x across cluster\](?: \(Ray deduplicates .*)?$")
+"""Ray's word for other workers that wrote the same."""
 CUT_STAMP = re.compile(r"\[\d{1,4}(?:-[\d :.A-Z_-]{0,60})?$")
 """A line that ends inside its own stamp."""
 
@@ -57,7 +69,7 @@ class Stripped(NamedTuple):
 
 def strip(line: str) -> Stripped:
     """Takes prefixes off the front until none is left."""
-    rest = _without_escapes(unwrapped(line).rstrip("\r\n").rpartition("\r")[2])  # a progress bar overwrites itself
+    rest = bare(line)
     ts: str | None = None
     rank: dict[str, int] | None = None
     stamped = False
@@ -70,15 +82,32 @@ def strip(line: str) -> Stripped:
     return Stripped(rest.replace(SEAM, " ").strip(), ts, rank, stamped)
 
 
-def unwrapped(line: str) -> str:
-    """The server's own line out of a container engine's JSON (`{"log":"…\\n","stream":…}`); any other line as it is."""
-    if not line.startswith('{"log":"'):
+def bare(line: str) -> str:
+    """Out of a collector's JSON, without colours, and without what a progress bar overwrote or Ray added."""
+    text = _unwrapped(line).rstrip("\r\n").rpartition("\r")[2]
+    return _without_escapes(REPEATED.sub("", text) if text.find("[repeated ") > 0 else text)
+
+
+def uncollected(line: str) -> str:
+    """The server's line as it wrote it, with its own clock."""
+    rest = bare(line)
+    while (found := next((one for pattern in COLLECTORS if (one := pattern.match(rest)) and one.end()), None)) is not None:
+        rest = rest[found.end() :]
+    return rest.replace(SEAM, " ")
+
+
+def _unwrapped(line: str) -> str:
+    """The line in a collector's JSON (`{"log":"…\\n","stream":…}`); any other line as it is."""
+    if line[:1] != "{":
         return line
     try:
-        log = json.loads(line)["log"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
         return line
-    return log if isinstance(log, str) else line
+    found = next((fields[name] for name in WRAPPED if name in fields), line)
+    if isinstance(found, list):  # journald's form of text with colours
+        found = bytes(one for one in found if isinstance(one, int) and 0 <= one < 256).decode("utf-8", "replace")
+    return found if isinstance(found, str) else line
 
 
 def ranks_of(text: str) -> dict[str, int] | None:

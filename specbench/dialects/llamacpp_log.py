@@ -8,14 +8,17 @@ import re
 from typing import Any
 
 from specbench.dialects import DecodeSample, LogLine
-from specbench.dialects.lines import ESCAPES, unwrapped
+from specbench.dialects.lines import uncollected
 from specbench.dialects.llamacpp_events import event
 
-COLLECTOR = re.compile(
-    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: \||:)? ?(?:std(?:out|err) [FP] )?"
-    r"|[A-Za-z0-9][\w./-]* *\| |[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w./@-]+(?:\[\d+\])?: "
-)
+COLLECTOR = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: \||:)? ?")
+"""A clock that is not the server's own."""
 STAMP = re.compile(r"(?P<ts>\d{1,6}\.\d\d\.\d{3}\.\d{3}) (?P<level>[A-Z]) ")
+OWN_HEAD = r"\d{1,6}\.\d\d\.\d{3}\.\d{3} [A-Z] |slot +[\w.()]+: +id +\d"
+OTHER_HEAD = r"(?:prompt )?eval time = |draft acceptance(?: rate)? = |statistics +[\w.+-]+: #"
+HEAD = re.compile(rf"{OWN_HEAD}|{OTHER_HEAD}")
+ANY_PREFIX = re.compile(rf"[^'\"=({{\[]{{1,80}}?(?=(?:{OWN_HEAD}))|[^'\"=({{\[]{{0,79}}?[:|\]>\t] *(?={OTHER_HEAD})")
+"""Whatever a collector writes before, without the marks that stand before a prompt's text."""
 SLOT = re.compile(r"slot +(?P<name>[\w.()]+): +id +(?P<slot>\d{1,9}) \| task +(?P<task>-?\d{1,12}) \| ?")
 PROMPT = re.compile(r"prompt eval time = +(?P<ms>[\d.]+) ms / +(?P<tokens>\d{1,12}) tokens")
 EVAL = re.compile(
@@ -156,17 +159,11 @@ def _tool_sample(values: dict[str, Any], lines: list[int], text: str) -> LogLine
 
 def strip(line: str) -> tuple[str, str | None]:
     """The message and the server's own clock (minutes.seconds.milliseconds.microseconds since its start)."""
-    text = unwrapped(line).rstrip("\r\n").rpartition("\r")[2]
-    if "[" in text:
-        text = ESCAPES.sub("", text)
-    while True:
-        stamp = STAMP.match(text)
-        if stamp is not None:
-            return text[stamp.end() :].strip(), stamp["ts"]
-        collector = COLLECTOR.match(text)
-        if collector is None:
-            return text.strip(), None
-        text = text[collector.end() :]
+    text = uncollected(line).lstrip()
+    while HEAD.match(text) is None and (prefix := COLLECTOR.match(text) or ANY_PREFIX.match(text)) is not None:
+        text = uncollected(text[prefix.end() :]).lstrip()
+    stamp = STAMP.match(text)
+    return (text.strip(), None) if stamp is None else (text[stamp.end() :].strip(), stamp["ts"])
 
 
 def _other(text: str, ts: str | None) -> LogLine:

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from specbench.dialects import DecodeSample, LineKind, LogLine
-from specbench.dialects.lines import ESCAPES, unwrapped
+from specbench.dialects.lines import SEAM, bare, uncollected
 from specbench.dialects.vllm_causes import cause_code, is_fault
 from specbench.dialects.vllm_events import event
 
@@ -68,10 +68,9 @@ def parse_line(line: str) -> LogLine:
 
 def strip(line: str) -> tuple[str, str | None, dict[str, int] | None]:
     """The message, the server's own clock, the ranks; colours, collectors' clocks and process names taken off."""
-    text = unwrapped(line).rstrip("\r\n").rpartition("\r")[2]
-    if "[" in text:
-        text = ESCAPES.sub("", text)
-    found = STAMP.match(text)
+    text = bare(line).replace(SEAM, "")
+    if (found := STAMP.match(text)) is None and (found := STAMP.match(uncollected(text))) is not None:
+        text = found.string
     if found is not None:
         return text[found.end() :].strip(), found["ts"], _ranks(found["before"])
     before = text
