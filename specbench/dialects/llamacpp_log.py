@@ -17,7 +17,10 @@ STAMP = re.compile(r"(?P<ts>\d{1,6}\.\d\d\.\d{3}\.\d{3}) (?P<level>[A-Z]) ")
 OWN_HEAD = r"\d{1,6}\.\d\d\.\d{3}\.\d{3} [A-Z] |slot +[\w.()]+: +id +\d"
 OTHER_HEAD = r"(?:prompt )?eval time = |draft acceptance(?: rate)? = |statistics +[\w.+-]+: #"
 HEAD = re.compile(rf"{OWN_HEAD}|{OTHER_HEAD}")
-ANY_PREFIX = re.compile(rf"[^'\"=({{\[]{{1,80}}?(?=(?:{OWN_HEAD}))|[^'\"=({{\[]{{0,79}}?[:|\]>\t] *(?={OTHER_HEAD})")
+ANY_PREFIX = re.compile(
+    rf"[^'\"=({{\[]{{1,80}}?(?=(?:{OWN_HEAD}))"
+    rf"|(?!.{{0,80}}\b(?:llama|common|ggml)_\w*: )[^'\"=({{\[]{{0,79}}?[:|\]>\t] *(?={OTHER_HEAD})"
+)
 """Whatever a collector writes before, without the marks that stand before a prompt's text."""
 SLOT = re.compile(r"slot +(?P<name>[\w.()]+): +id +(?P<slot>\d{1,9}) \| task +(?P<task>-?\d{1,12}) \| ?")
 PROMPT = re.compile(r"prompt eval time = +(?P<ms>[\d.]+) ms / +(?P<tokens>\d{1,12}) tokens")
