@@ -114,6 +114,10 @@ class ServerProcess(Struct, frozen=True, kw_only=True, omit_defaults=True):
     host: str
     boot: str = ""
     """Of the machine, and the namespace of its pids."""
+    cgroup: str = ""
+    """Folder of the control group that it was put into; empty where there was none."""
+    no_cgroup: str = ""
+    """Why there was none."""
 
 
 class Lease(Struct, frozen=True, kw_only=True, omit_defaults=True):

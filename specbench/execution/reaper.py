@@ -1,4 +1,5 @@
-"""Ends what a server left behind when its watcher could not: found by the launch id in its environment, never by name.
+"""Ends what a server left behind when its watcher could not: found by the launch id in its environment or in the name of its
+control group, never by its own name.
 
 A launch id names the specbench that made it, by pid, start and namespace of pids. So any later run on this machine can
 tell a server whose specbench is dead from one of a run that goes on, and from a stranger's.
@@ -10,9 +11,11 @@ import secrets
 import signal
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from specbench import clock, processes
+from specbench.execution import cgroups
 from specbench.execution.slots import process_words
 from specbench.processes import MARK, Identity
 from specbench.units import Second
@@ -57,10 +60,16 @@ def is_orphaned(launch_id: str) -> bool:
     return not processes.same(Identity(int(pid), born))
 
 
-def alive(wanted: Callable[[str], bool], remembered: Collection[Identity] = ()) -> set[Identity]:
-    """Processes whose launch id is wanted, the remembered ones, and all below them; only what runs, never ourselves."""
+def alive(
+    wanted: Callable[[str], bool], remembered: Collection[Identity] = (), groups: Collection[Path] | None = None
+) -> set[Identity]:
+    """Processes whose launch id is wanted, the remembered ones, those in `groups` (None: in groups of wanted launches), and
+    all below them; only what runs, never ourselves."""
+    groups = cgroups.found(wanted) if groups is None else groups
+    inside = set().union(*map(cgroups.members, groups))
     rows = processes.table()
-    roots = {identity for identity, mark in processes.marked() if wanted(mark)}
+    roots = {rows[pid].identity for pid in inside if pid in rows}
+    roots |= {identity for identity, mark in processes.marked() if wanted(mark)}
     roots |= {one for one in remembered if one.pid in rows and rows[one.pid].identity == one}
     below = processes.descendants(rows, {one.pid for one in roots})
     found = roots | {rows[pid].identity for pid in below}
@@ -77,14 +86,19 @@ def kill(found: Collection[Identity]) -> None:
 
 async def end(wanted: Callable[[str], bool], remembered: Collection[Identity] = (), patience_s: Second = 0.0) -> set[int]:
     """Waits `patience_s` for them to go by themselves, kills what is left, and returns the pids that survive even that."""
+    groups = cgroups.found(wanted)
     patient_until_s = clock.now_s() + patience_s
-    while (left := alive(wanted, remembered)) and clock.now_s() < patient_until_s:  # noqa: ASYNC110 (others end them)
+    while (left := alive(wanted, remembered, groups)) and clock.now_s() < patient_until_s:  # noqa: ASYNC110 (others end them)
         await asyncio.sleep(POLL_S)
     give_up_s = clock.now_s() + KILL_WAIT_S
     while left and clock.now_s() < give_up_s:
         kill(left)
+        for group in groups:
+            cgroups.kill(group)
         await asyncio.sleep(POLL_S)
-        left = alive(wanted, remembered)
+        left = alive(wanted, remembered, groups)
+    for group in groups:
+        cgroups.remove(group)
     return {one.pid for one in left}
 
 
@@ -92,6 +106,8 @@ async def end_leftovers(tell: Callable[[str], None]) -> None:
     """Ends servers on this machine whose specbench was killed, and tells which."""
     found = sorted(alive(is_orphaned))
     if not found:
+        for group in cgroups.found(is_orphaned):
+            cgroups.remove(group)
         return
     names = ", ".join(process_words(one.pid) for one in found[:NAMED_COUNT])
     more = f" and {len(found) - NAMED_COUNT} more" if len(found) > NAMED_COUNT else ""

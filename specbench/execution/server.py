@@ -67,6 +67,8 @@ class Server:
         self.exit_code: int | None = None
         """None while it runs, and when nobody could tell; minus the signal when one ended it."""
         self._identity: Identity | None = None
+        self._group, self._no_group = "", ""
+        """Folder of its control group, or why it has none."""
         self._seen: set[Identity] = set()
         """Descendants: should the watcher be killed, they are ended by what is known of them."""
         self._left: list[int] | None = None
@@ -102,6 +104,8 @@ class Server:
             watcher_pid=self._watcher.pid,
             host=processes.host(),
             boot=processes.boot(),
+            cgroup=self._group,
+            no_cgroup=self._no_group,
         )
 
     async def _listen(self) -> None:
@@ -116,6 +120,7 @@ class Server:
     def _take(self, told: dict[str, Any]) -> None:
         if "started" in told:
             self._identity = Identity(told["started"], told["born"])
+            self._group, self._no_group = told.get("cgroup", ""), told.get("no_cgroup", "")
             self._started.set()
         elif "ended" in told:
             self.exit_code = told["ended"]

@@ -6,7 +6,8 @@ Its standard input is its life line. The first line is the order (`argv`, `env`,
 another node); then `{"stop": grace_s}` may come, several times. At the end of that pipe, which the kernel closes however
 specbench died, it ends the server's whole tree: SIGTERM to the server's group, a grace, SIGKILL to every descendant. On
 Linux it is a child subreaper, so whatever the server started comes to it, also what called `setsid` or forked twice; and
-the server gets SIGKILL from the kernel when the watcher itself is killed. Elsewhere it remembers the descendants that it
+the server gets SIGKILL from the kernel when the watcher itself is killed. Where a control group can be made, the server is
+put into one (`execution.cgroups`), which is killed and removed at its end. Elsewhere it remembers the descendants that it
 saw once a second, and that is all it can end.
 
 Its standard output tells, a JSON line each: `{"started": pid}` or `{"error": errno}`, then `{"ended": exit code}` and
@@ -22,9 +23,11 @@ import os
 import select
 import signal
 import sys
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from specbench import clock, processes
+from specbench.execution import cgroups
 from specbench.units import Second
 
 IS_LINUX: Final = sys.platform == "linux"
@@ -42,6 +45,8 @@ LOOK_S: Final = 1.0
 """Between two looks at the descendants where the kernel does not bring them here."""
 HEARD: Final = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 COULD_NOT_RUN: Final = 127
+REMOVE_S: Final = 1.0
+"""For the kernel to see that a group is empty."""
 
 
 class Watcher:
@@ -50,6 +55,7 @@ class Watcher:
     def __init__(self) -> None:
         self._rest = b""
         self._server = 0
+        self._group: Path | None = None
         self._ended = False
         self._stop_s: Second | None = None
         """By the clock: when patience ends; None until somebody asks for the end."""
@@ -63,8 +69,10 @@ class Watcher:
         order = self._order()
         if order is None:
             return 0
-        self._server = start(order)
+        self._group, why = cgroups.make(order["env"].get(processes.MARK, ""))
+        self._server = start(order, self._group, why)
         if not self._server:
+            self._remove_group()
             return 0
         while self._stop_s is None:
             self._turn(None if IS_LINUX else LOOK_S)
@@ -135,8 +143,11 @@ class Watcher:
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
+            if self._group is not None:
+                cgroups.kill(self._group)
             self._turn(POLL_S)
         self._reap()
+        self._remove_group()
         tell({"left": left})
         return 1 if left else 0
 
@@ -145,37 +156,55 @@ class Watcher:
         self._reap()
         rows = processes.table()
         below = processes.descendants(rows, (os.getpid(),))
+        below |= cgroups.members(self._group) if self._group else set()
         below |= {one.pid for one in self._seen if one.pid in rows and rows[one.pid].identity == one}
-        return sorted(pid for pid in below if rows[pid].runs)
+        return sorted(pid for pid in below if pid in rows and rows[pid].runs)
+
+    def _remove_group(self) -> None:
+        give_up_s = clock.now_s() + REMOVE_S
+        while self._group is not None and not cgroups.remove(self._group) and clock.now_s() < give_up_s:
+            select.select([], [], [], POLL_S)
 
     def _look(self) -> None:
         rows = processes.table()
         self._seen |= {rows[pid].identity for pid in processes.descendants(rows, (os.getpid(),))}
 
 
-def start(order: dict[str, Any]) -> int:
-    """The server's pid, 0 when it could not be run; told in both cases."""
+def start(order: dict[str, Any], group: Path | None = None, why: str = "") -> int:
+    """The server's pid, 0 when it could not be run; told in both cases, with its group or `why` it has none."""
     inward, outward = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(order, outward)
+        _become(order, outward, group)
     os.close(outward)
-    trouble = os.read(inward, 16)
+    troubles = dict(line.split(b" ") for line in _whole(inward).splitlines())
     os.close(inward)
-    if trouble:
+    if b"run" in troubles:
         os.waitpid(pid, 0)
-        tell({"error": int(trouble)})
+        tell({"error": int(troubles[b"run"])})
         return 0
+    if group is not None and b"enter" in troubles:
+        group, why = None, f"{group} can't be entered: {os.strerror(int(troubles[b'enter']))}"
     found = processes.identity_of(pid)
-    tell({"started": pid, "born": found.born if found else ""})
+    told = {"cgroup": str(group)} if group else {"no_cgroup": why}
+    tell({"started": pid, "born": found.born if found else "", **told})
     return pid
 
 
-def _become(order: dict[str, Any], outward: int) -> NoReturn:
-    """In the new process: a session of its own, the log as its output, then the server's program."""
+def _whole(inward: int) -> bytes:
+    """All that is written before the end of the pipe, which comes with the server's program."""
+    whole = b""
+    while piece := os.read(inward, 64):
+        whole += piece
+    return whole
+
+
+def _become(order: dict[str, Any], outward: int, group: Path | None) -> NoReturn:
+    """In the new process: a session and a group of its own, the log as its output, then the server's program."""
     try:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
+        _enter(group, outward)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, a program expects them as they were
             signal.signal(number, signal.SIG_DFL)
         nothing = os.open(os.devnull, os.O_RDONLY)
@@ -183,9 +212,18 @@ def _become(order: dict[str, Any], outward: int) -> NoReturn:
         os.dup2(LOG, 1)
         os.execvpe(order["argv"][0], order["argv"], order["env"])
     except OSError as error:
-        os.write(outward, str(error.errno).encode())
+        os.write(outward, f"run {error.errno}\n".encode())
     finally:
         os._exit(COULD_NOT_RUN)
+
+
+def _enter(group: Path | None, outward: int) -> None:
+    """It runs without one as well."""
+    try:
+        if group is not None:
+            cgroups.enter(group)
+    except OSError as error:
+        os.write(outward, f"enter {error.errno}\n".encode())
 
 
 def prctl(option: int, value: int) -> None:
