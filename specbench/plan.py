@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from specbench.suite import Suite, Variant, Warmup, Workload
-from specbench.units import Second
+from specbench.units import Second, counted
 
 REHEARSED_REQUESTS: Final = 4
 """Requests a level of a rehearsal; never fewer than its streams."""
@@ -111,7 +111,7 @@ def rehearse(suite: Suite, full: bool, launches: int = 1) -> tuple[Suite, str]:
         )
         for workload in suite.workloads
     )
-    launches_text = "1 launch" if launches == 1 else f"{launches} launches"
+    launches_text = counted(launches, "launch")
     sentence = (
         f"{pace} and a shrunk load: {launches_text} a variant, {REHEARSED_REQUESTS} "
         f"requests a level (never fewer than streams), at most {REHEARSED_TOKENS} output tokens, warm-up of "

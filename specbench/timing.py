@@ -4,10 +4,44 @@ None is never zero. A request during which the system's clock was set has tokens
 """
 
 from collections.abc import Sequence
+from typing import Final, Protocol
 
 from specbench.records import RequestRecord
 from specbench.suite import Slo
 from specbench.units import PerSecond, Second
+
+BRIDGED_S: Final = 0.1
+"""A chunk may seem to come so much after the end: the kernel's clock is another one, and is slewed."""
+
+
+class Stamped(Protocol):
+    """A stored request, whole or lean."""
+
+    @property
+    def due_s(self) -> Second: ...
+    @property
+    def done_s(self) -> Second: ...
+    @property
+    def stepped(self) -> bool: ...
+    @property
+    def chunk_s(self) -> tuple[Second, ...]: ...
+    @property
+    def output_tokens(self) -> int | None: ...
+    @property
+    def verify_count(self) -> int | None: ...
+
+
+def is_impossible(request: Stamped) -> bool:
+    """Whether its record can't be true: damaged, or stamped by a clock that went wrong unseen. It gives no figure then."""
+    if request.done_s < request.due_s or request.due_s < 0:
+        return True
+    if (request.output_tokens or 0) < 0 or (request.verify_count or 0) < 0:
+        return True
+    if request.stepped or not request.chunk_s:
+        return False
+    first_s, last_s = request.chunk_s[0], request.chunk_s[-1]
+    goes_back = list(request.chunk_s) != sorted(request.chunk_s)
+    return goes_back or first_s < request.due_s or last_s > request.done_s + BRIDGED_S
 
 
 def tokens_of(request: RequestRecord) -> int | None:

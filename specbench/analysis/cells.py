@@ -1,10 +1,11 @@
 """Stored records grouped by what they are compared by: an arm a variant, a cell a workload at one concurrency."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from specbench.dialects import DecodeSample
 from specbench.errors import StoreError
@@ -12,10 +13,14 @@ from specbench.records import Failure, LevelRecord, Observation, RequestRecord
 from specbench.store import StoredRun, StoredTrial
 from specbench.streams import OpenRun
 from specbench.suite import Slo, Speculation, Suite, Variant, Workload
-from specbench.units import PerSecond
+from specbench.timing import is_impossible
+from specbench.units import PerSecond, counted
 
 ALL_WORKLOADS = "all"
 """Name of the workload in a cell that pools them all."""
+
+STOPPED = "interrupted"
+"""Kind of the failure of a launch that the user or the system stopped."""
 
 Key = tuple[str, int]
 """Workload, concurrency."""
@@ -28,6 +33,10 @@ class Load(Struct, frozen=True, kw_only=True):
     """Of its launch: what pairs it with a launch of another variant."""
     requests: tuple[RequestRecord, ...]
     """Measured requests, failed ones included."""
+    partial: bool = False
+    """Its launch was stopped, or cut off, after this level."""
+    impossible_count: int = 0
+    """Further ones whose records can't be true: left out."""
     samples: tuple[DecodeSample, ...] = ()
     """Decode lines read while the level ran."""
     counters: tuple[dict[str, Any], dict[str, Any]] | None = None
@@ -60,6 +69,16 @@ class Cell(Struct, frozen=True, kw_only=True):
         return tuple(request for request in self.requests if request.error is None)
 
     @property
+    def is_partial(self) -> bool:
+        """Only launches that were stopped in the middle, or cut off, came to it: its figures are compared with nothing."""
+        return bool(self.loads) and all(load.partial for load in self.loads)
+
+    @property
+    def is_lacking(self) -> bool:
+        """Requests were left out, so that totals would be too small."""
+        return any(load.impossible_count for load in self.loads)
+
+    @property
     def samples(self) -> tuple[DecodeSample, ...]:
         """Decode lines of all launches."""
         return tuple(sample for load in self.loads for sample in load.samples)
@@ -75,6 +94,10 @@ class Arm(Struct, frozen=True, kw_only=True):
     failures: tuple[Failure, ...] = ()
     launch_count: int = 0
     """Launches begun."""
+    asked: bool = True
+    """False: the run was to launch other variants only."""
+    before_failure: tuple[str, ...] = ()
+    """Levels that launches measured whole before they failed, each in words: they give no figure."""
     proposed_tokens: int | None = None
     """K as the server resolved it, else as the suite asks; None without speculation."""
     longest_accept_tokens: int | None = None
@@ -104,14 +127,20 @@ def suite_of(stored: StoredRun | OpenRun) -> Suite:
     return suite
 
 
-def arms_of(suite: Suite, trials: Sequence[StoredTrial]) -> dict[str, Arm]:
-    """One a variant, in the suite's order. Launches of `packing: control` that had the machine alone are left out."""
+def arms_of(suite: Suite, trials: Sequence[StoredTrial], asked: Collection[str] | None = None) -> dict[str, Arm]:
+    """One a variant, in the suite's order. Launches of `packing: control` that had the machine alone are left out.
+
+    `asked`: variants that the run was to launch; None: all of them.
+    """
     trials = [one for one in trials if not one.record.trial.alone]
     driven = {(level.workload, level.concurrency) for trial in trials for level in trial.record.levels}
     planned = {(one.name, concurrency): one for one in suite.workloads for concurrency in one.concurrency}
     levels = {key: workload for key, workload in planned.items() if workload.saturate is None or key in driven}
     return {
-        variant.name: arm_of(variant, [one for one in trials if one.record.trial.variant == variant.name], levels)
+        variant.name: replace(
+            arm_of(variant, [one for one in trials if one.record.trial.variant == variant.name], levels),
+            asked=asked is None or variant.name in asked,
+        )
         for variant in suite.variants
     }
 
@@ -126,7 +155,10 @@ def arm_of(variant: Variant, trials: Sequence[StoredTrial], levels: Mapping[Key,
         engine_version=next((one.record.engine_version for one in trials if one.record.engine_version), None),
         failures=tuple(one.record.failure for one in trials if one.record.failure),
         launch_count=len(trials),
-        cut_off=tuple(text for trial in trials for key in levels if (text := shortfall(key, trial))),
+        before_failure=tuple(text for trial in trials for key in levels if (text := _before_failure(key, trial))),
+        cut_off=tuple(
+            text for trial in trials if not _has_failed(trial) for key in levels if (text := shortfall(key, trial))
+        ),
         proposed_tokens=proposed,
         longest_accept_tokens=longest,
         admission_limit=min(filter(None, (admission_limit(one.record.resolved) for one in trials)), default=None),
@@ -168,10 +200,11 @@ def _whole(resolved: dict[str, Any], name: str) -> int | None:
 
 
 def _cell(key: Key, trials: Sequence[StoredTrial], proposed_tokens: int | None, workload: Workload) -> Cell:
+    loads = [load for trial in trials for load in _loads(key, trial)]
     return Cell(
         workload=key[0],
         concurrency=key[1],
-        loads=tuple(load for trial in trials for load in _loads(key, trial)),
+        loads=tuple([load for load in loads if not load.partial] or loads),
         proposed_tokens=proposed_tokens,
         slo=workload.slo,
         rate_rps=workload.arrival.rate_rps if workload.arrival else None,
@@ -179,14 +212,34 @@ def _cell(key: Key, trials: Sequence[StoredTrial], proposed_tokens: int | None, 
     )
 
 
+def _has_failed(trial: StoredTrial) -> bool:
+    """By itself, and not because the user stopped it."""
+    return trial.record.failure is not None and trial.record.failure.kind != STOPPED
+
+
+def _before_failure(key: Key, trial: StoredTrial) -> str | None:
+    requests, _ = _recorded(key, trial)
+    if not requests or not _has_failed(trial) or shortfall(key, trial) is not None:
+        return None
+    return f"{key[0]} at {key[1]}" if key[1] else f"{key[0]} in an open loop"
+
+
 def _loads(key: Key, trial: StoredTrial) -> Iterable[Load]:
-    """None or one: a launch that never came to this level, or did not record the whole of it, adds nothing."""
+    """None or one: a launch that failed, never came to this level, or did not record the whole of it, adds nothing."""
     requests, levels = _recorded(key, trial)
-    if requests and shortfall(key, trial) is None:
+    if requests and shortfall(key, trial) is None and not _has_failed(trial):
         window = levels[0].started_s, levels[-1].ended_s
         counters = counters_of(key, trial.observations)
         samples = decode_samples(trial.observations, window) if trial.observations_whole else ()  # a part would mislead
-        yield Load(block_index=trial.record.trial.block_index, requests=requests, samples=samples, counters=counters)
+        possible = tuple(one for one in requests if not is_impossible(one))
+        yield Load(
+            block_index=trial.record.trial.block_index,
+            requests=possible,
+            partial=trial.record.failure is not None or not trial.record.complete,
+            impossible_count=len(requests) - len(possible),
+            samples=samples,
+            counters=counters,
+        )
 
 
 def shortfall(key: Key, trial: StoredTrial) -> str | None:
@@ -195,8 +248,8 @@ def shortfall(key: Key, trial: StoredTrial) -> str | None:
     planned = sum(level.request_count for level in levels)
     if (not requests and not levels) or (levels and len(requests) >= planned):
         return None
-    of_how_many = f" of {planned}" if levels else ""
-    return f"launch {trial.record.trial.launch_index}, {key[0]} at {key[1]}: {len(requests)}{of_how_many} requests"
+    told = f"{len(requests)} of {counted(planned, 'request')}" if levels else counted(len(requests), "request")
+    return f"launch {trial.record.trial.launch_index}, {key[0]} at {key[1]}: {told}"
 
 
 def _recorded(key: Key, trial: StoredTrial) -> tuple[tuple[RequestRecord, ...], list[LevelRecord]]:

@@ -14,7 +14,7 @@ from specbench.analysis.parity import Difference, differences
 from specbench.analysis.telemetry import Series, series_of
 from specbench.store import StoredRun, StoredTrial
 from specbench.suite import Suite, Variant
-from specbench.units import Ratio, Second
+from specbench.units import Ratio, Second, counted
 
 SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """Of the requests, at which a distribution is told."""
@@ -221,7 +221,7 @@ def _environment(stored: StoredRun, suite: Suite) -> Iterable[tuple[str, str]]:
     for name, value in run.datasets.items():
         if isinstance(value, dict):
             prompts = value.get("prompt_ids")
-            count = f", {len(prompts)} prompts" if isinstance(prompts, list) else ""
+            count = f", {counted(len(prompts), 'prompt')}" if isinstance(prompts, list) else ""
             yield f"prompts of {name}", f"{value.get('dataset')}{count}, sha256 {value.get('sha256')}"
 
 

@@ -11,6 +11,7 @@ from specbench.analysis.summaries import figure, speedup, speedup_interval, summ
 from specbench.dialects.metrics import counts_speculation
 from specbench.store import StoredRun
 from specbench.suite import Suite
+from specbench.units import counted
 
 SEVERITIES = ("error", "warning", "note")
 
@@ -18,7 +19,7 @@ SEVERITIES = ("error", "warning", "note")
 def judge_run(stored: StoredRun) -> Judgement:
     """Everything that a report says, from what is stored. Raises StoreError when the run's suite can't be read."""
     suite = suite_of(stored)
-    arms = arms_of(suite, stored.trials)
+    arms = arms_of(suite, stored.trials, {one.variant for one in stored.run.trials})
     baseline = arms[suite.baseline]
     summaries = tuple(
         _summary(arm, baseline, key) for arm in arms.values() for key in arm.cells if not arm.cells[key].beyond
@@ -53,22 +54,33 @@ def judge_run(stored: StoredRun) -> Judgement:
 
 def cell_codes(arm: Arm, baseline: Arm, key: Key) -> set[str]:
     """All that can be said of one cell."""
-    cell, is_baseline = arm.cells[key], arm is baseline
+    cell = arm.cells[key]
     if cell.beyond:
         return set()
+    if not arm.asked:
+        return {"not_asked_for"}
     if not cell.served:
         return {"failed"} if arm.failures or cell.requests else {"unknown"}
-    if is_baseline:
+    if cell.is_partial:
+        return {"partial"}
+    return _measured_codes(arm, baseline, key) | drafting_codes(arm)
+
+
+def _measured_codes(arm: Arm, baseline: Arm, key: Key) -> set[str]:
+    """Of a level that a whole launch measured."""
+    cell, other = arm.cells[key], baseline.cells[key]
+    if arm is baseline:
         found = {"baseline"}
     elif arm.is_synthetic:
         return {"synthetic"}
     elif parity.obstacle(arm, baseline, key) is not None:
         found = {"not_comparable"} | ({"concurrency_capped"} if parity.admitted(arm, key) is not None else set())
+    elif other.is_partial:
+        found = {"unknown"}
     else:
-        other = baseline.cells[key]
         found = {verdicts.speed_verdict(speedup(cell, other), speedup_interval(cell, other))}
     graphs = verdicts.graph_verdict(figure(cell, "graph_ratio"), arm.variant.cuda_graph)
-    return found | ({graphs} if graphs else set()) | drafting_codes(arm)
+    return found | ({graphs} if graphs else set())
 
 
 def drafting_codes(arm: Arm) -> set[str]:
@@ -108,7 +120,11 @@ def obstacles(arm: Arm, baseline: Arm) -> dict[Key, str]:
 
 def _summary(arm: Arm, baseline: Arm, key: Key) -> Summary:
     codes = cell_codes(arm, baseline, key)
-    apart = "not_comparable" in codes or (arm.is_synthetic and parity.obstacle(arm, baseline, key) is not None)
+    apart = (
+        bool({"not_comparable", "partial"} & codes)
+        or baseline.cells[key].is_partial
+        or (arm.is_synthetic and parity.obstacle(arm, baseline, key) is not None)
+    )
     ratio = None if apart else speedup(arm.cells[key], baseline.cells[key])
     return summarise(arm, arm.cells[key], verdicts.foremost(codes), ratio, baseline.cells[key])
 
@@ -132,7 +148,8 @@ def _pooled_summary(arm: Arm, baseline: Arm, concurrency: int) -> Summary:
     keys = [key for key in arm.cells if key[1] == concurrency]
     codes: set[str] = set().union(*(cell_codes(arm, baseline, key) for key in keys))
     cell, other = (pooled(one.cells[key] for key in keys) for one in (arm, baseline))
-    whole = all(one.cells[key].served for one in (arm, baseline) for key in keys)
+    measured = [one.cells[key] for one in (arm, baseline) for key in keys]
+    whole = all(one.served and not one.is_partial for one in measured)
     ratio = speedup(cell, other) if whole and "not_comparable" not in codes else None
     if ratio is not None:
         codes -= {"healthy", "slower_than_baseline", "not_significant", "unknown"}
@@ -151,17 +168,16 @@ def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _notes(stored: StoredRun) -> tuple[str, ...]:
-    ended = sum(one.record.complete for one in stored.trials)
+    ended, planned = sum(one.record.complete for one in stored.trials), counted(len(stored.run.trials), "launch")
     notes = []
     if not stored.run.complete:
-        notes.append(f"The run did not come to its end: {ended} of {len(stored.run.trials)} launches are whole.")
+        notes.append(f"The run did not come to its end: {ended} of {planned} {'is' if ended == 1 else 'are'} whole.")
     lost = len(stored.run.trials) - len(stored.trials)
     if stored.run.complete and lost:
-        notes.append(f"{lost} of {len(stored.run.trials)} launches are missing from the results folder.")
+        notes.append(f"{lost} of {planned} {'is' if lost == 1 else 'are'} missing from the results folder.")
     if stored.dropped_count:
-        lines = "1 cut-off line" if stored.dropped_count == 1 else f"{stored.dropped_count} cut-off lines"
-        notes.append(f"Left out at the end of result files: {lines}.")
+        notes.append(f"Left out at the end of result files: {counted(stored.dropped_count, 'cut-off line')}.")
     if stored.missing_count:
-        lines = "1 line that was" if stored.missing_count == 1 else f"{stored.missing_count} lines that were"
+        lines = f"{counted(stored.missing_count, 'line')} that {'was' if stored.missing_count == 1 else 'were'}"
         notes.append(f"Result files lack {lines} written and counted: lost since, and in no figure.")
     return tuple(notes)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from specbench.analysis import verdicts as limits
 from specbench.analysis.acceptance import DEAD_ACCEPT_LENGTH
 from specbench.dialects.llamacpp_events import sentence_of
+from specbench.units import counted
 
 CEILING_RATIO: Final = 0.97
 """Of all drafts accepted: a longer draft may pay."""
@@ -95,7 +96,8 @@ def _foreign(facts: Facts) -> LogFinding | None:
     return LogFinding(
         code="another_engine",
         severity="warning" if facts.record_count else "error",
-        message=f"{count} lines are of another engine, {engine}; they are not read",
+        message=f"{counted(count, 'line', 'is/are')} of another engine, {engine}, "
+        f"and {'is' if count == 1 else 'are'} not read",
         remedy=f"read them by themselves, with --engine {engine}",
     )
 
@@ -106,8 +108,8 @@ def _unread(facts: Facts) -> LogFinding | None:
     return LogFinding(
         code="lines_not_read",
         severity="error",
-        message=f"{facts.unread_count} lines seem to hold figures, and none could be read: something unknown stands before "
-        "the server's own words",
+        message=f"{counted(facts.unread_count, 'line', 'seems/seem')} to hold figures, and none could be read: "
+        "something unknown stands before the server's own words",
         remedy="take the prefix of the log collector off (cut, jq -r .log), or tell us the shape",
     )
 
@@ -118,7 +120,8 @@ def _impossible(facts: Facts) -> LogFinding | None:
     return LogFinding(
         code="impossible_figures",
         severity="warning",
-        message=f"{facts.impossible_count} decode lines hold figures that can't be (AL below 1, negative tok/s); left out",
+        message=f"{counted(facts.impossible_count, 'decode line', 'holds/hold')} figures that can't be "
+        "(AL below 1, negative tok/s); left out",
         remedy="look where the log comes from; a server does not write such lines",
     )
 
@@ -129,7 +132,7 @@ def _went_on(facts: Facts) -> LogFinding | None:
     return LogFinding(
         code="fault_survived",
         severity="info",
-        message=f"{facts.fault_count} lines name a fault, and the server went on, or was started again",
+        message=f"{counted(facts.fault_count, 'line', 'names/name')} a fault, and the server went on, or was started again",
     )
 
 
@@ -203,8 +206,8 @@ def _too_deep(facts: Facts) -> LogFinding | None:
     return LogFinding(
         code="draft_depth_too_large",
         severity="warning",
-        message=f"{k} tokens are drafted a step, and behind position {last} none is accepted",
-        remedy=f"draft at most {last} tokens a step; the accept rate then looks better, the length stays",
+        message=f"{counted(k, 'token', 'is/are')} drafted a step, and behind position {last} none is accepted",
+        remedy=f"draft at most {counted(last, 'token')} a step; the accept rate then looks better, the length stays",
     )
 
 

@@ -1,6 +1,7 @@
 """Whether two arms may be compared at a level: a speed-up between servers that did different work is no speed-up."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from statistics import median
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ from msgspec import Struct
 
 from specbench.analysis import verdicts
 from specbench.analysis.cells import Arm, Cell, Key
+from specbench.units import counted
 
 OF_SPECULATION: Final = ("algorithm", "draft_tokens", "steps", "topk", "draft_model_path", "ngram", "speculation")
 """Resolved facts that are meant to differ."""
@@ -75,8 +77,40 @@ def obstacle(arm: Arm, baseline: Arm, key: Key) -> str | None:
         cell = one.cells[key]
         if failed_ratio(cell) > verdicts.FAILED_LIMIT_RATIO:
             failed = len(cell.requests) - len(cell.served)
-            return f"{failed} of {len(cell.requests)} requests of '{one.variant.name}' failed"
+            return f"{failed} of {counted(len(cell.requests), 'request')} of '{one.variant.name}' failed"
     return None
+
+
+ADMISSION_FLAG: Final = {"sglang": "--max-running-requests", "vllm": "--max-num-seqs", "llamacpp": "--parallel"}
+FACT_FLAG: Final = {
+    "model_path": "`model`",
+    "dtype": "`--dtype`",
+    "kv_cache_dtype": "`--kv-cache-dtype`",
+    "tensor_parallel": "`tensor_parallel`",
+    "data_parallel": "`--data-parallel-size`",
+    "chat_template_sha256": "`--chat-template`",
+}
+"""Where a suite states what `MATTERS` names."""
+
+
+def remedy(arm: Arm, baseline: Arm, keys: Collection[Key]) -> str:
+    """What to change so that the two can be compared at these levels, by the first obstacle; then both are run again."""
+    key = next(iter(keys))
+    if not verdicts.same_admission(key[1], admitted(arm, key), admitted(baseline, key)):
+        most = max(streams for _, streams in keys)
+        flag = ADMISSION_FLAG.get(arm.variant.engine)
+        room = "; where memory is too small for that, take the larger numbers out of `concurrency`"
+        if flag is None:
+            return f"Let both servers run {most} requests at once{room}."
+        return f"Write `args: [{flag}, {most}]` under the suite's `server:`, which holds for every variant{room}."
+    for fact in MATTERS:
+        mine, its = arm.resolved.get(fact), baseline.resolved.get(fact)
+        if mine is not None and its is not None and mine != its and not _is_wanted(fact, arm, baseline):
+            return f"State {FACT_FLAG[fact]} once for all variants (under the suite's `server:`), not for one of them."
+    worse = arm if failed_ratio(arm.cells[key]) > verdicts.FAILED_LIMIT_RATIO else baseline
+    errors = Counter(one.error for one in worse.cells[key].requests if one.error is not None)
+    error = errors.most_common(1)[0][0] if errors else "see failed_requests"
+    return f"Remove why requests of '{worse.variant.name}' fail, mostly: {error}."
 
 
 def _is_wanted(fact: str, arm: Arm, baseline: Arm) -> bool:

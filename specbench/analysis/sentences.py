@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from specbench.analysis import Summary
-from specbench.analysis.cells import Arm, Key
+from specbench.analysis.cells import STOPPED, Arm, Key
+from specbench.units import counted
 
 EVEN_MARGIN_RATIO: Final = 0.03
 """A speed-up this close to 1 is called even."""
@@ -20,6 +21,8 @@ def sentence(arm: Arm, rows: Sequence[Summary], codes: Sequence[str], obstacles:
     served = [row for row in rows if row.request_count > row.failed_count]
     if not served:
         return _without_data(arm, rows)
+    if "partial" in codes and not any(row.speedup_ratio for row in served):
+        return f"{_failure(arm)}; what was measured before is called partial and compared with nothing"
     if "synthetic" in codes:
         return _of_synthetic(arm, served)
     text = _of_baseline(served) if "baseline" in codes else _of_variant(served, codes, obstacles)
@@ -31,11 +34,17 @@ def _without_data(arm: Arm, rows: Sequence[Summary]) -> str:
         return _failure(arm)
     if any(row.request_count for row in rows):
         return "failed: no request ended well"
+    if not arm.asked:
+        return "not asked for: the run was begun with other variants only"
     return "not measured: the run ended before it" if arm.launch_count == 0 else "not measured"
 
 
 def _failure(arm: Arm) -> str:
+    if not arm.failures:
+        return "cut off in the middle"
     cause = arm.failures[0].cause.strip().rstrip(".")
+    if arm.failures[0].kind == STOPPED:
+        return cause
     return f"failed: {cause}" if arm.launch_count == len(arm.failures) else f"a launch failed: {cause}"
 
 
@@ -56,7 +65,7 @@ def _of_variant(rows: Sequence[Summary], codes: Sequence[str], obstacles: Mappin
         reason = next(iter(obstacles.values()), "a token count or the baseline's figures are missing")
         return f"not comparable with the baseline: {reason}"
     text = next((opening(compared) for code, opening in OPENINGS.items() if code in codes), None) or _by_speed(compared)
-    return f"{text}; {len(obstacles)} of {len(rows)} levels can't be compared" if obstacles else text
+    return f"{text}; {len(obstacles)} of {counted(len(rows), 'level')} can't be compared" if obstacles else text
 
 
 def _of_synthetic(arm: Arm, rows: Sequence[Summary]) -> str:
@@ -195,4 +204,4 @@ def place(row: Summary) -> str:
     """`copy at 1 stream`."""
     if not row.concurrency:
         return f"{row.workload} in an open loop"
-    return f"{row.workload} at {row.concurrency} stream{'' if row.concurrency == 1 else 's'}"
+    return f"{row.workload} at {counted(row.concurrency, 'stream')}"

@@ -9,11 +9,12 @@ from specbench.units import PerSecond, Second
 
 
 def output_tps(cell: Cell) -> PerSecond | None:
-    """Σ output tokens / Σ (last done − first due) over the launches. None as soon as one request has no count."""
+    """Σ output tokens / Σ (last done − first due) over the launches. None as soon as one request has no count, or an
+    impossible record."""
     tokens = [tokens_of(request) for request in cell.served]
     wall_s = sum(_wall_s(load) for load in _serving(cell))
     counted = [one for one in tokens if one is not None]
-    if not tokens or len(counted) < len(tokens) or wall_s <= 0:
+    if not tokens or len(counted) < len(tokens) or wall_s <= 0 or cell.is_lacking:
         return None
     return sum(counted) / wall_s
 
@@ -21,7 +22,7 @@ def output_tps(cell: Cell) -> PerSecond | None:
 def goodput_rps(cell: Cell) -> PerSecond | None:
     """Requests within the objective / time that the load took, over the launches. None without an objective."""
     slo, wall_s = cell.slo, sum(offered_wall_s(load.requests, cell.rate_rps) for load in _serving(cell))
-    if slo is None or wall_s <= 0:
+    if slo is None or wall_s <= 0 or cell.is_lacking:
         return None
     return sum(meets(request, slo) for request in cell.served) / wall_s
 
@@ -30,7 +31,7 @@ def steady_tps(cell: Cell) -> PerSecond | None:
     """Tokens / time inside the windows in which the offered load was held. None when it never was, or when the clock
     of one request can't be trusted."""
     tokens, held_s = 0.0, 0.0
-    if any(tokens_of(request) is None or request.stepped for request in cell.served):
+    if cell.is_lacking or any(tokens_of(request) is None or request.stepped for request in cell.served):
         return None
     for load in _serving(cell):
         window = steady_window_s(load.requests, cell.concurrency)

@@ -24,7 +24,9 @@ FAILED_LIMIT_RATIO: Final = 0.05
 """With more failed requests than this an arm did less work than the other."""
 
 PRECEDENCE: Final = (
+    "not_asked_for",
     "failed",
+    "partial",
     "synthetic",
     "unknown",
     "dead_drafter",

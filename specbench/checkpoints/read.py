@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from specbench.checkpoints import Checkpoint, Shape
 from specbench.checkpoints.headers import gguf_metadata, safetensors_shapes
+from specbench.models import is_missing
 
 INDEX: Final = "model.safetensors.index.json"
 WEIGHTS: Final = "*.safetensors"
@@ -18,17 +19,11 @@ def read_checkpoint(path: str, revision: str | None = None) -> Checkpoint:
         return read_folder(place, path)
     if place.is_file():
         return _read_gguf(place, path)
-    if looks_local(path):
+    if is_missing(path):
         return Checkpoint(name=path, unknown="the folder does not exist", is_absent=True)
     from specbench.checkpoints.hub import read_repository
 
     return read_repository(path, revision)
-
-
-def looks_local(path: str) -> bool:
-    """A path rather than a hub repository `owner/name`."""
-    parts = path.split("/")
-    return path.startswith(("/", ".", "~")) or path.endswith(".gguf") or len(parts) != 2 or Path(parts[0]).is_dir()
 
 
 def read_folder(folder: Path, name: str) -> Checkpoint:

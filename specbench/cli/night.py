@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from specbench.errors import SpecbenchError, StoreError
 from specbench.nights import History, Night
 from specbench.nights.folder import NightFolder
+from specbench.units import counted
 
 if TYPE_CHECKING:
     from specbench.analysis.comparing import Comparison
@@ -165,7 +166,7 @@ def _rotate(folder: NightFolder, history: History, keep_gib: float) -> list[str]
         folder.delete(one.name)
     told = []
     if plan.deleted:
-        count = "1 old run" if len(plan.deleted) == 1 else f"{len(plan.deleted)} old runs"
+        count = counted(len(plan.deleted), "old run")
         told.append(f"deleted: {count}, {plan.freed_bytes / GIB:.2f} GiB; their rows stay")
     if plan.left_bytes > keep_gib * GIB:
         told.append(

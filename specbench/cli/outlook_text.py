@@ -11,7 +11,7 @@ import msgspec
 from specbench.cli.outlook import Outlook, PlannedLaunch
 from specbench.suite import Workload
 from specbench.suite.secrets import HIDDEN
-from specbench.units import Second
+from specbench.units import Second, counted
 
 WIDTH: Final = 100
 LABEL_WIDTH: Final = 11
@@ -52,7 +52,7 @@ def _header(outlook: Outlook) -> Iterator[str]:
         yield from _row(
             "" if index else "workloads",
             f"{workload.name}: {_asked(workload)}{_offered(workload)} requests; "
-            f"at most {workload.max_output_tokens} output tokens",
+            f"at most {counted(workload.max_output_tokens, 'output token')}",
         )
     yield from _row("launches", _order(outlook))
     source = "from the suite's `expected`" if outlook.rehearsal is None else "for the simulated engine"
@@ -87,7 +87,7 @@ def _pace(outlook: Outlook) -> str:
 def _order(outlook: Outlook) -> str:
     suite = outlook.plan.suite
     count = len(suite.variants)
-    text = f"{len(outlook.launches)}, {_pace(outlook)}: {count} variants × {suite.launches}"
+    text = f"{len(outlook.launches)}, {_pace(outlook)}: {counted(count, 'variant')} × {suite.launches}"
     alone_count = sum(one.trial.alone for one in outlook.launches)
     text += f", and {alone_count} of them alone as well (packing: control)" if alone_count else ""
     if suite.packing != "off":

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from specbench.units import counted
+
 if TYPE_CHECKING:
     from specbench.analysis import Judgement
     from specbench.store import StoredRun
@@ -71,7 +73,7 @@ def _tell_page(stored: "StoredRun", judgement: "Judgement", asked: str | None) -
         print(f"specbench: no page was written: {error}", file=sys.stderr)
         return
     out = sys.stderr if asked else sys.stdout  # what is printed for a program stays whole
-    plots = f", its {plot_count} plots as PNG and SVG in {page.parent / PLOTS_FOLDER}" if plot_count else ""
+    plots = f", its {counted(plot_count, 'plot')} as PNG and SVG in {page.parent / PLOTS_FOLDER}" if plot_count else ""
     print(f"{'' if asked else chr(10)}page: {page}{plots}", file=out)
 
 
@@ -82,7 +84,7 @@ def run_folder(folder: Path) -> Path:
     if folder.is_dir() and not (folder / "run.json").is_file():
         runs = sorted((one.parent for one in folder.glob("*/run.json")), key=_stamp)
         if runs:
-            count = "a run" if len(runs) == 1 else f"{len(runs)} runs"
+            count = counted(len(runs), "run")
             raise StoreError(f"{folder} is no run but holds {count}; the newest is {runs[-1]}")
     return folder
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from specbench.errors import SpecbenchError
+from specbench.units import counted
 
 if TYPE_CHECKING:
     from specbench.execution.selftest import SelfTest
@@ -70,5 +71,5 @@ def lines(result: "SelfTest") -> Iterator[str]:
     more = "" if result.saturated_core_ratio > NEARLY_ALL else " or more: the server was the limit"
     yield (
         f"limit: {result.saturated_rps:,.0f} chunks/s at {result.saturated_core_ratio:.0%} of a core{more}; "
-        f"measured with {result.streams_count} streams"
+        f"measured with {counted(result.streams_count, 'stream')}"
     )

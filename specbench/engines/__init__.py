@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from specbench.dialects import EventReader, HttpRequest, LogLine, Message
 from specbench.errors import SpecbenchError
+from specbench.models import is_missing
 from specbench.plan import Slot
 from specbench.suite import Drafter, Model, Variant, Workload
 
@@ -131,6 +132,16 @@ class TellsInItsLog(Protocol):
     def resolved_by_line(self, line: LogLine) -> dict[str, Any]:
         """What one line says of them, under the names of `Engine.resolved`; empty for most lines."""
         ...
+
+
+def no_method(name: str, drafter: Drafter | None) -> str:
+    """Why a variant's speculation can't be written down. Where its drafter is missing, that is the fault."""
+    if drafter is not None and is_missing(drafter.path):
+        return (
+            f"the drafter of variant '{name}', {drafter.path}, does not exist on this machine, so that its method can't be "
+            "read from it: correct its `path`, or add `method:` to it"
+        )
+    return f"variant '{name}' names no method: add `method:` to its speculation or drafter"
 
 
 def names() -> tuple[str, ...]:

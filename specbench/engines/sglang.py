@@ -13,8 +13,9 @@ from specbench.dialects.sglang_death import diagnose
 from specbench.dialects.sglang_http import workload_reader, workload_request
 from specbench.dialects.sglang_log import parse_line
 from specbench.dialects.sglang_version import RateMeaning, graphs_off_flags, ngram_length_flag, rate_meaning, takes_nccl_port
-from specbench.engines import Command, Endpoints, Engine, Launch
+from specbench.engines import Command, Endpoints, Engine, Launch, no_method
 from specbench.errors import SpecbenchError
+from specbench.models import is_missing
 from specbench.suite import Drafter, Model, Speculation, Variant, Workload
 
 ALGORITHMS = {
@@ -96,7 +97,7 @@ class Sglang:
         for role, path in (("model", model.path), *((("drafter", drafter.path),) if drafter else ())):
             if path.startswith("specbench:"):
                 found.append(f"the {role} {path} is made for the engine `openvino`; SGLang needs a folder or a repository")
-            elif looks_local(path) and not Path(path).expanduser().exists():
+            elif is_missing(path):
                 found.append(f"the {role} {path} does not exist")
         taken = sorted(set(OURS) & _flags(variant.server.args))
         if taken:
@@ -167,14 +168,6 @@ class Sglang:
         return named
 
 
-def looks_local(path: str) -> bool:
-    """A folder rather than a hub repository `owner/name`."""
-    parts = path.split("/")
-    if path.startswith(("/", "./", "../", "~")) or len(parts) > 2 or Path(path).exists():
-        return True
-    return len(parts) == 2 and Path(parts[0]).is_dir()
-
-
 def _command(launch: Launch, prefix: tuple[str, ...]) -> Command:
     variant = launch.variant
     args = tuple(str(word) for word in variant.server.args)
@@ -218,7 +211,7 @@ def _speculation_flags(launch: Launch, speculation: Speculation) -> list[tuple[s
     """Steps, top-k and draft tokens are always stated: what SGLang would guess depends on its version."""
     method = speculation.method or (launch.drafter.method if launch.drafter else None)
     if method is None:
-        raise SpecbenchError(f"variant '{launch.variant.name}' names no method: add `method:` to its speculation or drafter")
+        raise SpecbenchError(no_method(launch.variant.name, launch.drafter))
     flags: list[tuple[str, ...]] = [("--speculative-algorithm", ALGORITHMS[method])]
     if launch.drafter is not None:
         flags.append(("--speculative-draft-model-path", _home(launch.drafter.path)))

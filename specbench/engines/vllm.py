@@ -25,8 +25,9 @@ from specbench.dialects.vllm_version import (
     at_least,
     before,
 )
-from specbench.engines import Command, Endpoints, Engine, Launch
+from specbench.engines import Command, Endpoints, Engine, Launch, no_method
 from specbench.errors import SpecbenchError
+from specbench.models import is_missing
 from specbench.suite import Drafter, Method, Model, Speculation, Variant, Workload
 
 METHODS: Final[dict[Method, str]] = {
@@ -90,7 +91,7 @@ class Vllm:
         for role, path in (("model", model.path), *((("drafter", drafter.path),) if drafter else ())):
             if path.startswith("specbench:"):
                 found.append(f"the {role} {path} is made for the engine `openvino`; vLLM needs a folder or a repository")
-            elif _looks_local(path) and not Path(path).expanduser().exists():
+            elif is_missing(path):
                 found.append(f"the {role} {path} does not exist")
         return tuple(found)
 
@@ -192,7 +193,7 @@ def speculative_config(
     """`--speculative-config` of a variant `name`. Raises SpecbenchError where no method is named."""
     method = _method(speculation, drafter)
     if method is None:
-        raise SpecbenchError(f"variant '{name}' names no method: add `method:` to its speculation or drafter")
+        raise SpecbenchError(no_method(name, drafter))
     word = OLD_MTP if method == "mtp" and before(version, ONE_MTP) else METHODS[method]
     config: dict[str, str | int | float] = {"method": word}
     if drafter is not None:
@@ -248,12 +249,6 @@ def _program(launch: Launch) -> tuple[str, ...]:
     if len(launch.slot.nodes) > 1 or at_least(launch.version, LAST_WITH_MODULE):
         return (SERVE_MODULE, "serve", model)
     return (SERVER_MODULE, "--model", model)
-
-
-def _looks_local(path: str) -> bool:
-    """A folder rather than a hub repository `owner/name`."""
-    parts = path.split("/")
-    return path.startswith(("/", "./", "../", "~")) or len(parts) > 2 or Path(path).exists()
 
 
 def _name(word: str) -> str:

@@ -19,7 +19,7 @@ from specbench.execution.transport import (
     raise_file_limit,
     request_extensions,
 )
-from specbench.units import Second
+from specbench.units import Second, counted
 
 CONNECT_TIMEOUT_S: Final = 30.0
 ERROR_BODY_BYTES: Final = 64 * 1024
@@ -94,7 +94,7 @@ class LoadClient(httpx.AsyncClient):
         needed = count + SPARE_FILES
         allowed = raise_file_limit(needed)
         if demanded and allowed < needed:
-            cause = f"{count} streams need {needed} open files and this process may open {allowed}"
+            cause = f"{counted(count, 'stream', 'needs/need')} {needed} open files and this process may open {allowed}"
             raise LaunchError("too_many_streams", f"{cause}; raise the limit with `ulimit -n {needed}`")
 
     async def preopen(self, count: int) -> None:

@@ -15,6 +15,7 @@ from specbench.errors import SpecbenchError
 from specbench.execution.nvml import FACTS, SAMPLE, nvml
 from specbench.execution.unreadable import UnreadableError
 from specbench.suite import Suite, Variant
+from specbench.units import counted
 
 SMI_TIMEOUT_S = 20.0
 VARIABLE: Final = "SPECBENCH_GPUS"
@@ -164,12 +165,12 @@ def gpu_obstacles(suite: Suite, variants: Collection[Variant], found: Collection
     if given:
         found = [one for one in found if one.index in given] or [_given(index) for index in given]
     if suite.hardware.gpu_count > len(found):
-        yield f"the suite needs {suite.hardware.gpu_count} GPUs and this machine has {_listed(found)}"
+        yield f"the suite needs {counted(suite.hardware.gpu_count, 'GPU')} and this machine has {_listed(found)}"
         return
     for variant in variants if suite.hardware.gpu_count else ():
         needed = variant.gpu_count
         if needed > len(found):
-            yield f"variant '{variant.name}' needs {needed} GPUs and this machine has {_listed(found)}"
+            yield f"variant '{variant.name}' needs {counted(needed, 'GPU')} and this machine has {_listed(found)}"
 
 
 def _given(index: int) -> Gpu:

@@ -14,6 +14,7 @@ from specbench.errors import StoreError
 from specbench.records import Observation, RequestRecord, TrialRecord
 from specbench.store import LOG_FILE, TrialWriter
 from specbench.suite.secrets import Secrets
+from specbench.units import counted
 
 RESERVE_FILE: Final = ".reserve"
 RESERVE_BYTES: Final = 256 << 10
@@ -122,9 +123,10 @@ class Keeper:
         if not self._kept_count:
             return f"a launch needs at least {RESERVE_BYTES / MIB:.2f} MiB and what its requests take; {free}"
         whole_bytes = written_bytes * max(1.0, self._planned_count / self._kept_count)
+        of_how_many = f"{self._kept_count} of {counted(self._planned_count, 'request')}"
         return (
-            f"this launch took {written_bytes / MIB:.2f} MiB for {self._kept_count} of {self._planned_count} requests and "
-            f"needs about {(whole_bytes - written_bytes) / MIB:.2f} MiB more; each further launch needs about "
+            f"this launch took {written_bytes / MIB:.2f} MiB for {of_how_many} and needs "
+            f"about {(whole_bytes - written_bytes) / MIB:.2f} MiB more; each further launch needs about "
             f"{whole_bytes / MIB:.2f} MiB; {free}"
         )
 

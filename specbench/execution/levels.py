@@ -15,7 +15,7 @@ from specbench.execution.schedule import schedule_s
 from specbench.execution.shard import Begin
 from specbench.records import LevelRecord
 from specbench.suite import Workload
-from specbench.units import Second
+from specbench.units import Second, counted
 
 
 def warmup_level(bench: Bench) -> Level:
@@ -96,5 +96,9 @@ def shortfall_sentence(level: Level, ended_count: int, failed_count: int, first_
     """When more requests failed than not: the server is gone, or refuses what is asked. None when all is well enough."""
     if ended_count and 2 * failed_count <= ended_count:
         return None
-    count = "no request" if failed_count == ended_count else f"only {ended_count - failed_count} of {ended_count} requests"
+    count = (
+        "no request"
+        if failed_count == ended_count
+        else f"only {ended_count - failed_count} of {counted(ended_count, 'request')}"
+    )
     return f"{count} of {level.title} succeeded: {first_error}"

@@ -26,6 +26,7 @@ from specbench.plan import Plan, Trial
 from specbench.records import Event, RunRecord, TrialRecord
 from specbench.store import RunWriter, create_run, open_run, read_run
 from specbench.suite import Workload
+from specbench.units import counted
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -80,7 +81,8 @@ def resume_plan(
         refuse_changes(bench, stored, kept)
         fetch_models(bench)
         held = asyncio.run(held_trials(resume.folder)) if bench.suite.launcher == "slurm" else frozenset()
-        on_event(Event(kind="note", text=f"{len(kept)} of {len(plan.trials)} launches are whole and stay"))
+        stay = "is whole and stays" if len(kept) == 1 else "are whole and stay"
+        on_event(Event(kind="note", text=f"{len(kept)} of {counted(len(plan.trials), 'launch')} {stay}"))
         for trial in plan.trials:
             aside = writer.set_aside(trial) if trial not in kept and trial not in held else None
             if aside is not None:

@@ -36,7 +36,7 @@ from specbench.records import Failure, Lease, Observation, RequestRecord, TrialR
 from specbench.store import TrialWriter
 from specbench.suite import Workload
 from specbench.suite.secrets import api_key_of
-from specbench.units import Second
+from specbench.units import Second, counted
 
 
 class LaunchRun:
@@ -212,7 +212,7 @@ class LaunchRun:
         self._observe("client", "flush", {"ok": flushed})
         level = levels.level_of(self._bench, workload, concurrency)
         self._gauge.begin(level)
-        self._tell("level", f"{level.title}: {level.request_count} requests")
+        self._tell("level", f"{level.title}: {counted(level.request_count, 'request')}")
         await levels.ask_metrics(control, level, partial(self._observe, "metrics", "begin"))
         started_s, processes = self._elapsed_s(), levels.level_processes_count(self._bench, level)
         try:

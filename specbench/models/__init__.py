@@ -28,6 +28,19 @@ def is_own(path: str) -> bool:
     return path.startswith(PREFIX)
 
 
+def looks_local(path: str) -> bool:
+    """A folder or file rather than a hub repository `owner/name`, be it there or not."""
+    parts = path.split("/")
+    if path.startswith(("/", "./", "../", "~")) or path.endswith(".gguf") or len(parts) > 2 or Path(path).exists():
+        return True
+    return len(parts) == 2 and Path(parts[0]).is_dir()
+
+
+def is_missing(path: str) -> bool:
+    """Whether it names a folder or file of this machine that is not there."""
+    return not is_own(path) and looks_local(path) and not Path(path).expanduser().exists()
+
+
 def folder_of(path: str) -> Path:
     """Where a model lies or will lie; a path that is not `specbench:…` stays as it is. Touches no file.
 

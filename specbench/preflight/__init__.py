@@ -32,6 +32,16 @@ class Load(Struct, frozen=True, kw_only=True):
     """Decode steps of the smallest level, when every draft token is accepted."""
     ignore_eos: bool = False
     random_prompts: bool = False
+    busiest: str = ""
+    """Workload with the most streams; empty, as below, where no suite names one."""
+    longest: str = ""
+    """Workload with the longest sequence."""
+    shortest: str = ""
+    """Workload with the fewest steps."""
+    ignoring: tuple[str, ...] = ()
+    """Workloads that set `ignore_eos`."""
+    random: tuple[str, ...] = ()
+    """Workloads of random words."""
 
     @property
     def longest_tokens(self) -> int | None:
@@ -39,6 +49,12 @@ class Load(Struct, frozen=True, kw_only=True):
         if self.max_input_tokens is None or self.max_output_tokens is None:
             return None
         return self.max_input_tokens + self.max_output_tokens
+
+
+def of_workload(*names: str) -> str:
+    """` of workload 'chat'`, or nothing where no name is known."""
+    listed = ", ".join(f"'{name}'" for name in names if name)
+    return f" of workload{'s' if len(names) > 1 else ''} {listed}" if listed else ""
 
 
 class Facts(Struct, frozen=True, kw_only=True, dict=True):
@@ -118,4 +134,4 @@ def as_json(findings: tuple[Finding, ...]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(listed), indent=2)
 
 
-__all__ = ["ALLOW_LONGER", "PAGE", "Facts", "Load", "as_json", "find"]
+__all__ = ["ALLOW_LONGER", "PAGE", "Facts", "Load", "as_json", "find", "of_workload"]

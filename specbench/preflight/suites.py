@@ -159,13 +159,21 @@ def _draft(path: str | None, drafter: Drafter | None) -> Checkpoint | None:
 
 
 def _load(suite: Suite, variant: Variant) -> Load:
+    busiest = max(suite.workloads, key=lambda one: max(one.concurrency))
+    longest = max(suite.workloads, key=lambda one: _input_tokens(one, suite.seed) + one.max_output_tokens)
+    steps_count, shortest = _fewest_steps(suite, variant)
     return Load(
-        max_concurrency=max((max(one.concurrency) for one in suite.workloads), default=0) or None,
-        max_input_tokens=max(_input_tokens(one, suite.seed) for one in suite.workloads),
-        max_output_tokens=max(one.max_output_tokens for one in suite.workloads),
-        fewest_steps_count=_fewest_steps(suite, variant),
+        max_concurrency=max(busiest.concurrency) or None,
+        max_input_tokens=_input_tokens(longest, suite.seed),
+        max_output_tokens=longest.max_output_tokens,
+        fewest_steps_count=steps_count,
         ignore_eos=any(one.ignore_eos for one in suite.workloads),
         random_prompts=any(one.dataset == "random" for one in suite.workloads),
+        busiest=busiest.name,
+        longest=longest.name,
+        shortest=shortest,
+        ignoring=tuple(one.name for one in suite.workloads if one.ignore_eos),
+        random=tuple(one.name for one in suite.workloads if one.dataset == "random"),
     )
 
 
@@ -183,13 +191,14 @@ def _input_tokens(workload: Workload, seed: int) -> int:
     return max((sum(len(turn.encode()) for turn in one.turns) // BYTES_PER_TOKEN for one in prompts), default=0)
 
 
-def _fewest_steps(suite: Suite, variant: Variant) -> int | None:
-    """As if every draft token were accepted and every answer ran to its limit; None where only a trace knows."""
+def _fewest_steps(suite: Suite, variant: Variant) -> tuple[int | None, str]:
+    """As if every draft token were accepted and every answer ran to its limit, and of which workload; None where only a
+    trace knows."""
     longest = variant.speculation.longest_accept_tokens if variant.speculation else 1
     counts = [
-        workload.level_request_count(streams) * workload.max_output_tokens // (streams * longest)
+        (workload.level_request_count(streams) * workload.max_output_tokens // (streams * longest), workload.name)
         for workload in suite.workloads
         for streams in workload.concurrency
         if streams and workload.level_request_count(streams)
     ]
-    return min(counts, default=None)
+    return min(counts, key=lambda one: one[0], default=(None, ""))

@@ -9,7 +9,7 @@ from specbench.records import Event, Progress
 from specbench.render import words as said
 from specbench.render.remaining import Remaining
 from specbench.render.words import clean
-from specbench.units import Second
+from specbench.units import Second, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,7 +83,7 @@ class Words:
 
     def overall(self, remaining: Remaining) -> str:
         """`4 of 18 launches done, about 12 min left`."""
-        done = f"{remaining.done_count} of {len(self._plan.trials)} launches done"
+        done = f"{remaining.done_count} of {counted(len(self._plan.trials), 'launch')} done"
         return f"{self._mark}{done}, about {duration(remaining.left_s)} left"
 
     def _place(self, trial: Trial | None) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from specbench.analysis.log_report import LogStudy
 from specbench.analysis.log_tally import Bucket
 from specbench.render import words
+from specbench.units import counted
 
 NAMES: Final = {"sglang": "SGLang", "vllm": "vLLM", "llamacpp": "llama.cpp"}
 NO_FINDING: Final = "nothing is wrong by this log alone; whether speculation pays takes a baseline"
@@ -41,7 +42,8 @@ def live_line(bucket: Bucket) -> str:
 
 def _head(study: LogStudy) -> Iterator[str]:
     version = f" {words.clean(study.engine_version)}" if study.engine_version else ""
-    yield f"{NAMES[study.engine]}{version}: {study.line_count} lines, {study.record_count} records of acceptance"
+    lines, records = counted(study.line_count, "line"), counted(study.record_count, "record")
+    yield f"{NAMES[study.engine]}{version}: {lines}, {records} of acceptance"
     if study.settings:
         yield "set: " + ", ".join(f"{name}={words.clean(str(value))}" for name, value in study.settings.items())
     yield "verdict: " + ", ".join(words.verdict(code) for code in study.verdicts)
@@ -109,7 +111,7 @@ def _unknown(study: LogStudy) -> Iterator[str]:
         yield f"{partial} line{' was' if partial == 1 else 's were'} cut off, or can't be read; not counted"
     count = study.line_kinds.get("unrecognised", 0)
     if count:
-        yield f"{count} lines look like figures in a shape that is not known:"
+        yield f"{counted(count, 'line', 'looks/look')} like figures in a shape that is not known:"
         yield from (f"  line {number}: {words.clean(text)}" for number, text in study.unrecognised)
 
 

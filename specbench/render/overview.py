@@ -19,7 +19,9 @@ def by_concurrency(judgement: Judgement) -> Table:
         heading="verdict", short=("", "verdict"), of=lambda row: _verdict(judgement, row.variant), numeric=False
     )
     streams = ", ".join(words.streams_count(concurrency) for _, concurrency in levels)
-    title = f"Overview, all workloads pooled: tok/s per user, speed-up ×, AL at {streams} streams"
+    title = (
+        f"Overview, all workloads pooled: tok/s per user, speed-up ×, AL at {streams} stream{'' if streams == '1' else 's'}"
+    )
     return _table(judgement, title, judgement.overview, [VARIANT, *columns, verdict])
 
 

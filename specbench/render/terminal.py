@@ -23,6 +23,7 @@ STYLES = {
     "failed": "bold red",
     "not speculating": "bold red",
     "not comparable": "yellow",
+    "partial": "yellow",
     "capped": "yellow",
     "graphs off": "yellow",
     "mixed graphs": "yellow",

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from specbench.analysis import Quantiles, Summary
+from specbench.units import counted
 
 NOTHING: Final = "–"
 """Stands where nothing was measured; never a zero."""
@@ -101,7 +102,7 @@ def place(workload: str, concurrency: int) -> str:
 
 def streams(concurrency: int) -> str:
     """`8 streams`; an open loop holds no number of them."""
-    return f"{concurrency} stream{'' if concurrency == 1 else 's'}" if concurrency else "open loop"
+    return counted(concurrency, "stream") if concurrency else "open loop"
 
 
 def streams_count(concurrency: int) -> str:

@@ -11,6 +11,7 @@ from specbench.errors import StoreError
 from specbench.plan import Trial
 from specbench.records import SCHEMA_VERSION, Observation, RequestRecord, RunRecord, TrialRecord
 from specbench.store.files import MANIFEST_FILE, OBSERVATIONS_FILE, REQUESTS_FILE, RUN_FILE, inside
+from specbench.units import counted
 
 Record = TypeVar("Record", RunRecord, TrialRecord, RequestRecord, Observation)
 
@@ -93,7 +94,8 @@ def _missing_count(path: Path, found_count: int, counted_count: int | None, comp
         return 0
     if complete and found_count > counted_count:
         raise StoreError(
-            f"{path}: holds {found_count} lines where its {MANIFEST_FILE} counts {counted_count}: not all are of this launch"
+            f"{path}: holds {counted(found_count, 'line')} where its {MANIFEST_FILE} counts {counted_count}: "
+            "not all are of this launch"
         )
     return max(0, counted_count - found_count)
 

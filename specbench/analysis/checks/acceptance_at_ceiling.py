@@ -5,6 +5,7 @@ from typing import Final
 
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
+from specbench.units import span
 
 NEAR_RATIO: Final = 0.97
 """Of the way from 1 to the ceiling."""
@@ -24,7 +25,8 @@ def check(evidence: Evidence) -> Iterable[Finding]:
             code="acceptance_at_ceiling",
             severity="note",
             variant=name,
-            message=f"Nearly every draft token is accepted: AL {min(lengths):.2f} to {max(lengths):.2f} of at most "
+            message="Nearly every draft token is accepted: "
+            f"AL {span(f'{min(lengths):.2f}', f'{max(lengths):.2f}')} of at most "
             f"{rows[0].longest_accept_tokens}.",
             evidence="a drafter that is the target itself, a faked acceptance, or prompts known by heart do this, too",
             remedy="Propose more: raise `draft_tokens`; and make sure that acceptance is not faked.",

@@ -5,6 +5,7 @@ from typing import Final
 
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
+from specbench.units import counted
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
@@ -17,7 +18,7 @@ def check(evidence: Evidence) -> Iterable[Finding]:
                 code="clock_stepped",
                 severity="warning",
                 variant=name,
-                message=f"The system's clock was set during {stepped_count} of {len(requests)} requests: "
+                message=f"The system's clock was set during {stepped_count} of {counted(len(requests), 'request')}: "
                 "their times are left out.",
                 remedy="Let the clock settle (ntp, chrony) and run this variant again.",
             )

@@ -5,6 +5,7 @@ from typing import Final
 
 from specbench.analysis import Finding, parity
 from specbench.analysis.checks import Check, Evidence
+from specbench.units import counted
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
@@ -22,7 +23,7 @@ def check(evidence: Evidence) -> Iterable[Finding]:
             code="concurrency_capped",
             severity="warning",
             variant=name,
-            message=f"The server runs at most {limit} requests at once, {offered} were offered: the rest waited.",
+            message=f"The server runs at most {counted(limit, 'request')} at once, {offered} were offered: the rest waited.",
             evidence=_evidence(arm.admission_limit, queued),
             remedy="Set --max-running-requests to the offered concurrency in every arm, or offer less.",
         )

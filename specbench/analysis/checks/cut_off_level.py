@@ -1,5 +1,6 @@
 """Levels that a launch recorded only in part."""
 
+import shlex
 from collections.abc import Iterable
 from typing import Final
 
@@ -17,8 +18,23 @@ def check(evidence: Evidence) -> Iterable[Finding]:
                 variant=name,
                 message="A level was recorded only in part; it gives no figure.",
                 evidence="; ".join(arm.cut_off[:3]) + (f"; and {len(arm.cut_off) - 3} more" if len(arm.cut_off) > 3 else ""),
-                remedy="Run this variant again: the run was stopped in the middle, or a file of it was cut.",
+                remedy=_remedy(evidence, name),
             )
+
+
+def _remedy(evidence: Evidence, name: str) -> str:
+    """By what happened: a file that lost lines, a run that was stopped, or neither."""
+    mine = [one for one in evidence.stored.trials if one.record.trial.variant == name]
+    again = shlex.join(["specbench", "run", "--resume", evidence.stored.folder])
+    damaged = [one for one in mine if one.record.complete and (one.missing_count or one.dropped_count)]
+    if damaged:
+        return (
+            f"{damaged[0].folder}/requests.jsonl lost lines: put it back from a copy, or measure that launch again: {again}"
+        )
+    if any(not one.record.complete for one in mine):
+        return f"The run was stopped in the middle; measure what is lacking: {again}"
+    name = shlex.join(["specbench", "run", evidence.suite.path, "--variant", evidence.suite.baseline, name])
+    return f"Its records do not agree with its manifest; measure it anew: {name}"
 
 
 CHECK: Final[Check] = check

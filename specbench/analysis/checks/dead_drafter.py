@@ -7,6 +7,7 @@ from specbench.analysis import Finding
 from specbench.analysis.cells import Arm
 from specbench.analysis.checks import Check, Evidence
 from specbench.suite import Drafter
+from specbench.units import counted, span
 
 WRONG_WORD = (
     "Under EAGLE the server hands the drafter one hidden state, where an EAGLE-3 drafter's fc wants three of them side "
@@ -26,7 +27,8 @@ def check(evidence: Evidence) -> Iterable[Finding]:
             severity="error",
             variant=name,
             message=_message(arm, evidence.suite.drafter_of(arm.variant)),
-            evidence=f"AL {min(lengths):.2f} to {max(lengths):.2f} in {len(lengths)} levels; 1.00 is nothing accepted",
+            evidence=f"AL {span(f'{min(lengths):.2f}', f'{max(lengths):.2f}')} in {counted(len(lengths), 'level')}; "
+            "1.00 is nothing accepted",
             remedy=_remedy(arm, evidence.suite.drafter_of(arm.variant)),
         )
 

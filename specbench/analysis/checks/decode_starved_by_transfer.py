@@ -5,6 +5,7 @@ from typing import Final
 
 from specbench.analysis import Finding, verdicts
 from specbench.analysis.checks import Check, Evidence
+from specbench.units import counted
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
@@ -20,7 +21,7 @@ def check(evidence: Evidence) -> Iterable[Finding]:
                 variant=name,
                 message=f"The decode server waits for KV caches on their way from prefill ({cell.workload} at "
                 f"{cell.concurrency}): its batch stays small, so speculation is measured on another batch than offered.",
-                evidence=f"in most of {len(lines)} decode lines more requests are in transfer than run",
+                evidence=f"in most of {counted(len(lines), 'decode line')} more requests are in transfer than run",
                 remedy="More prefill servers or a faster link; or measure on a server that does both.",
             )
             break

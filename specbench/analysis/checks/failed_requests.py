@@ -6,6 +6,7 @@ from typing import Final
 
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
+from specbench.units import counted
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
@@ -19,7 +20,8 @@ def check(evidence: Evidence) -> Iterable[Finding]:
                 code="failed_requests",
                 severity="warning",
                 variant=name,
-                message=f"{errors.total()} of {len(requests)} requests failed; they count in no figure but `failed`.",
+                message=f"{errors.total()} of {counted(len(requests), 'request')} failed; "
+                "what failed counts in no figure but `failed`.",
                 evidence=f"{count} of them: {error}",
                 remedy="Read server.log around these times; a longer `timeout_s` helps only against a time limit.",
             )

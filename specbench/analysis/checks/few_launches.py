@@ -6,7 +6,7 @@ from typing import Final
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
 from specbench.analysis.sentences import place
-from specbench.units import Ratio
+from specbench.units import Ratio, counted
 
 NEAR_RATIO: Final[Ratio] = 0.05
 """Launches of one server differ by a percent or two, now and then by more."""
@@ -25,7 +25,7 @@ def check(evidence: Evidence) -> Iterable[Finding]:
         ]
         if near:
             count = min(row.launch_count for row in near)
-            launches = "1 launch" if count == 1 else f"{count} launches"
+            launches = counted(count, "launch")
             yield Finding(
                 code="few_launches",
                 severity="note",

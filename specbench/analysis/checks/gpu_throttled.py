@@ -7,7 +7,7 @@ from typing import Final
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
 from specbench.analysis.gpu_samples import holding_back
-from specbench.units import Ratio
+from specbench.units import Ratio, counted
 
 TOLERATED_RATIO: Final[Ratio] = 0.05
 """Of the samples; a moment at the power limit is part of every load."""
@@ -30,7 +30,7 @@ def check(evidence: Evidence) -> Iterable[Finding]:
                 severity="note" if set(held) == {POWER} else "warning",
                 variant=name,
                 message="The GPUs were held back during the load: its figures are those of a slower GPU.",
-                evidence=f"{told} of {count} samples",
+                evidence=f"{told} of {counted(count, 'sample')}",
                 remedy="See to cooling and the power limit (nvidia-smi -q -d PERFORMANCE), and run all variants again.",
             )
 

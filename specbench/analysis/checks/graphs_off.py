@@ -5,6 +5,7 @@ from typing import Final
 
 from specbench.analysis import Finding, Summary
 from specbench.analysis.checks import Check, Evidence
+from specbench.units import counted, span
 
 CODES: Final = ("graphs_off", "mixed_graph_regimes")
 
@@ -28,7 +29,8 @@ def _finding(code: str, name: str, rows: list[Summary]) -> Finding:
         message="Decoding ran without CUDA graphs although they were not switched off."
         if off
         else "Some decode steps ran in a CUDA graph and some did not: these figures mix two speeds.",
-        evidence=f"share of decode lines in a graph: {ratios[0]:.2f} to {ratios[-1]:.2f} over {len(ratios)} levels",
+        evidence="share of decode lines in a graph: "
+        f"{span(f'{ratios[0]:.2f}', f'{ratios[-1]:.2f}')} over {counted(len(ratios), 'level')}",
         remedy="Capture graphs up to the largest batch offered (--cuda-graph-max-bs, or --cuda-graph-max-bs-decode from "
         "SGLang 0.5.20) and look for a line in server.log that says why capture was skipped.",
     )

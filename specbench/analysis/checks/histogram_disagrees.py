@@ -5,6 +5,7 @@ from typing import Final
 
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
+from specbench.units import counted
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
@@ -23,8 +24,8 @@ def check(evidence: Evidence) -> Iterable[Finding]:
                 severity="warning",
                 variant=name,
                 message="The acceptance histogram does not add up to the verify steps.",
-                evidence=f"{len(bad)} of {len(requests)} requests; request {bad[0].request_index}: "
-                f"{sum(bad[0].accept_histogram)} in the histogram, {bad[0].verify_count} verify steps",
+                evidence=f"{len(bad)} of {counted(len(requests), 'request')}; request {bad[0].request_index}: "
+                f"{sum(bad[0].accept_histogram)} in the histogram, {counted(bad[0].verify_count or 0, 'verify step')}",
                 remedy="Read the engine's release notes on these counters; AL here uses the counts, not the histogram.",
             )
 

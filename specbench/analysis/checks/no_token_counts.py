@@ -6,6 +6,7 @@ from typing import Final
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
 from specbench.timing import tokens_of
+from specbench.units import counted
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
@@ -25,7 +26,7 @@ def _bare(name: str, bare_count: int, served_count: int) -> Finding:
         severity="warning",
         variant=name,
         message="The server counts no tokens in its answers; tok/s and TPOT are left out, not guessed.",
-        evidence=f"{bare_count} of {served_count} requests",
+        evidence=f"{bare_count} of {counted(served_count, 'request')}",
         remedy="Use an endpoint that sends usage (`include_usage`), or the engine's own API (`api: generate`).",
     )
 

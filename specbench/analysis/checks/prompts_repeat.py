@@ -5,6 +5,7 @@ from typing import Final
 
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
+from specbench.units import counted
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
@@ -15,7 +16,9 @@ def check(evidence: Evidence) -> Iterable[Finding]:
             first_turns = [one.prompt_id for one in load.requests if one.turn_index == 0]
             if len(set(first_turns)) < len(first_turns):
                 told.setdefault(
-                    cell.workload, f"{cell.workload}: {len(set(first_turns))} prompts for {len(first_turns)} requests"
+                    cell.workload,
+                    f"{cell.workload}: {counted(len(set(first_turns)), 'prompt')} for "
+                    f"{counted(len(first_turns), 'request')}",
                 )
     if told:
         yield Finding(

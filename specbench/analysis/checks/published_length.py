@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
 from specbench.suite import Drafter
+from specbench.units import span
 
 
 class Published(NamedTuple):
@@ -42,7 +43,7 @@ def check(evidence: Evidence) -> Iterable[Finding]:
                 code="published_length",
                 severity="note",
                 variant=name,
-                message=f"AL {min(lengths):.2f} to {max(lengths):.2f} is far from the {card.lowest:.2f} to "
+                message=f"AL {span(f'{min(lengths):.2f}', f'{max(lengths):.2f}')} is far from the {card.lowest:.2f} to "
                 f"{card.highest:.2f} on its model card ({card.on}, {card.draft_tokens} draft tokens).",
                 evidence=f"told beyond {low:.2f} to {high:.2f}",
                 remedy="Other prompts, thinking, or another target explain it; if none of these applies, look at the "

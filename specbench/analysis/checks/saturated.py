@@ -8,6 +8,7 @@ from msgspec import structs
 from specbench.analysis import Finding, Summary
 from specbench.analysis.checks import Check, Evidence
 from specbench.suite import Slo, Workload
+from specbench.units import counted
 
 SHRUNK: Final = "Take no word of it from a rehearsal, whose load is small and whose server is imitated."
 
@@ -45,7 +46,7 @@ def _of(name: str, workloads: list[Workload], variant: str, rows: list[Summary])
     reached_end = (best.workload, best.concurrency) == (workloads[-1].name, workloads[-1].concurrency[-1])
     where = best.workload
     if best.concurrency:
-        where = "1 stream" if best.concurrency == 1 else f"{best.concurrency} streams"
+        where = counted(best.concurrency, "stream")
     yield Finding(
         code="saturated",
         severity="note",

@@ -5,6 +5,7 @@ from typing import Final
 
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
+from specbench.units import counted
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
@@ -21,7 +22,7 @@ def check(evidence: Evidence) -> Iterable[Finding]:
             message="Speculation was asked for, but no answer carries verify steps and no log line an acceptance length."
             if inactive
             else "Acceptance is unknown: neither the answers nor a log carry it.",
-            evidence=f"{sum(row.request_count for row in rows)} requests",
+            evidence=counted(sum(row.request_count for row in rows), "request"),
             remedy="Read the server's log for the line that drops the drafter, and its resolved arguments."
             if inactive
             else "Name the server's log in the suite (`log:`), or use an engine that counts verify steps.",

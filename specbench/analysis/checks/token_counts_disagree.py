@@ -5,6 +5,7 @@ from typing import Final
 
 from specbench.analysis import Finding
 from specbench.analysis.checks import Check, Evidence
+from specbench.units import counted
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
@@ -23,7 +24,7 @@ def check(evidence: Evidence) -> Iterable[Finding]:
                 severity="warning",
                 variant=name,
                 message="The tokens of the chunks do not add up to the usage at the end.",
-                evidence=f"{len(bad)} of {len(requests)} requests; request {bad[0].request_index}: "
+                evidence=f"{len(bad)} of {counted(len(requests), 'request')}; request {bad[0].request_index}: "
                 f"{sum(bad[0].chunk_tokens)} in chunks, {bad[0].output_tokens} in usage",
                 remedy="tok/s uses the usage, TPOT the chunks: trust neither until the server's streaming is understood.",
             )

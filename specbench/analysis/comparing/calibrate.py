@@ -14,7 +14,7 @@ from specbench.analysis.comparing.keys import keys_of
 from specbench.analysis.comparing.launches import Side
 from specbench.analysis.comparing.pairing import METRIC_NAMES, log_values
 from specbench.errors import SpecbenchError
-from specbench.units import Ratio
+from specbench.units import Ratio, counted
 
 CALIBRATION_SCHEMA_VERSION = 1
 LAUNCHES_LIMIT_COUNT = 3
@@ -65,7 +65,9 @@ def calibrated(side: Side) -> Calibration:
     """Raises SpecbenchError with every reason when the launches are of no use."""
     reasons = [one.message for one in side.refusals]
     if len(side.launches) < LAUNCHES_LIMIT_COUNT:
-        reasons.append(f"{len(side.launches)} launches of '{side.variant.name}' where {LAUNCHES_LIMIT_COUNT} are the least")
+        reasons.append(
+            f"{counted(len(side.launches), 'launch')} of '{side.variant.name}' where {LAUNCHES_LIMIT_COUNT} are the least"
+        )
     if reasons:
         raise SpecbenchError("\n".join(reasons))
     logs = {metric: log_values(side.launches, metric) for metric in METRIC_NAMES}

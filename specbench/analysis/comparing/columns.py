@@ -14,6 +14,7 @@ from msgspec import Struct
 from specbench.analysis.cells import Key
 from specbench.streams import LeanRequest
 from specbench.suite import Slo
+from specbench.timing import is_impossible
 from specbench.units import Second
 
 
@@ -23,6 +24,8 @@ class Column(Struct):
     slo: Slo | None = None
     request_count: int = 0
     failed_count: int = 0
+    impossible_count: int = 0
+    """Requests whose records can't be true: among `request_count` and in nothing else."""
     uncounted_count: int = 0
     """Requests that ended well without a count of tokens."""
     plain_tokens: int = 0
@@ -66,8 +69,18 @@ def _empty(slo: Slo | None) -> Column:
 
 def _add(column: Column, requests: list[LeanRequest]) -> None:
     """In whole lists, which takes half the time of one after another."""
-    served = [one for one in requests if one.error is None]
     column.request_count += len(requests)
+    impossible = list(map(is_impossible, requests))
+    if any(impossible):
+        column.impossible_count += sum(impossible)
+        requests = [one for one, is_out in zip(requests, impossible, strict=True) if not is_out]
+        if not requests:
+            return
+    _add_possible(column, requests)
+
+
+def _add_possible(column: Column, requests: list[LeanRequest]) -> None:
+    served = [one for one in requests if one.error is None]
     column.failed_count += len(requests) - len(served)
     column.arrivals_count += sum(one.turn_index == 0 for one in requests)
     column.all_due_s = min(column.all_due_s, min(one.due_s for one in requests))
@@ -145,9 +158,10 @@ def accept_length(column: Column) -> float | None:
 
 def figures(column: Column, rate_rps: float | None) -> dict[str, float | None]:
     """By the names of `METRICS`. None: not measured."""
-    served_count = column.request_count - column.failed_count
+    served_count = column.request_count - column.failed_count - column.impossible_count
     wall_s = column.done_s - column.due_s if served_count else 0.0
-    whole = wall_s > 0 and column.uncounted_count == 0
+    lacks = column.impossible_count > 0
+    whole = wall_s > 0 and column.uncounted_count == 0 and not lacks
     offered_s = column.all_done_s - column.all_due_s if served_count else 0.0
     if rate_rps and served_count:
         offered_s = max(offered_s, column.arrivals_count / rate_rps)
@@ -158,7 +172,7 @@ def figures(column: Column, rate_rps: float | None) -> dict[str, float | None]:
         "tpot_p50_s": _quantile(column.tpot_s, 0.5),
         "ttft_p99_s": _quantile(column.ttft_s, 0.99),
         "tpot_p99_s": _quantile(column.tpot_s, 0.99),
-        "goodput_rps": column.within_count / offered_s if column.slo is not None and offered_s > 0 else None,
+        "goodput_rps": column.within_count / offered_s if column.slo is not None and offered_s > 0 and not lacks else None,
     }
 
 

@@ -34,6 +34,7 @@ from specbench.analysis.comparing.prompts import prompt_acceptance
 from specbench.analysis.comparing.refusals import refusals, side_keys, split_differences
 from specbench.errors import SpecbenchError
 from specbench.streams import OpenRun
+from specbench.units import counted
 
 TWO_TIMES = "Two runs at two times: a change may also come from what else changed on the machine in between."
 
@@ -209,7 +210,7 @@ def _notes(pairing: Pairing, options: Options, decided: Mapping[str, Decision]) 
         found.append(f"Recorded on one side only, so not compared: {', '.join(missing)}.")
     extra = sum(len(side.launches) - len(pairing.a_launches) for side in (pairing.a, pairing.b))
     if extra:
-        launches = "1 launch has" if extra == 1 else f"{extra} launches have"
+        launches = f"{counted(extra, 'launch', 'has/have')}"
         found.append(f"{launches} no partner on the other side, left out.")
     return found
 

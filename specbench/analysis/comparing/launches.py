@@ -14,6 +14,7 @@ from specbench.records import LevelRecord, RunRecord, TrialRecord
 from specbench.store import StoredRun, StoredTrial
 from specbench.streams import OpenLaunch, OpenRun, each_launch
 from specbench.suite import Slo, Suite, Variant, Workload
+from specbench.units import counted
 
 THROTTLED: Final = "gpu_throttled"
 """The check whose finding forbids to use a launch."""
@@ -142,9 +143,14 @@ def _refusals(
         return (Refusal(code="launch_failed", message=f"{name} failed: {record.failure.cause.rstrip('.')}"),)
     found = []
     failed_count = sum(one.failed_count for one in columns.values())
+    of_count = sum(one.request_count for one in columns.values())
     if failed_count:
-        of_count = sum(one.request_count for one in columns.values())
-        found.append(Refusal(code="requests_failed", message=f"{name}: {failed_count} of {of_count} requests failed"))
+        found.append(
+            Refusal(code="requests_failed", message=f"{name}: {failed_count} of {counted(of_count, 'request')} failed")
+        )
+    if impossible_count := sum(one.impossible_count for one in columns.values()):
+        text = f"{name}: {impossible_count} of {counted(of_count, 'request')} hold times or counts that can't be"
+        found.append(Refusal(code="impossible_records", message=text))
     found += _throttled(launch, suite)
     if not record.complete:
         found.append(Refusal(code="launch_failed", message=f"{name} was cut off before its end"))

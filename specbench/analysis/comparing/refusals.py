@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from specbench.analysis.comparing import PAIRS_LIMIT_COUNT, Difference, Refusal
 from specbench.analysis.comparing.keys import differences, is_declared, keys_of
 from specbench.analysis.comparing.launches import Side
+from specbench.units import counted
 
 SHOWN_LENGTH = 120
 """Characters of a value that are told."""
@@ -59,16 +60,12 @@ def _shared(a: Side, b: Side) -> Iterator[Refusal]:
 def _too_few(a: Side, b: Side, pair_count: int) -> Iterator[Refusal]:
     if pair_count < PAIRS_LIMIT_COUNT:
         counts = f"A has {_launches(a)}, B has {_launches(b)}"
-        asks = f"{_pairs(pair_count)} of launches where {PAIRS_LIMIT_COUNT} are the least: {counts}"
+        asks = f"{counted(pair_count, 'pair')} of launches where {PAIRS_LIMIT_COUNT} are the least: {counts}"
         yield Refusal(code="too_few_launches", message=f"{asks}; ask for `launches: 5` or more in the suite")
 
 
 def _launches(side: Side) -> str:
     return f"{len(side.launches)} of '{side.variant.name}'"
-
-
-def _pairs(count: int) -> str:
-    return "1 pair" if count == 1 else f"{count} pairs"
 
 
 def _without_level(pair_count: int, level_count: int) -> Iterator[Refusal]:

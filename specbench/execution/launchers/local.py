@@ -16,7 +16,7 @@ from specbench.placement import Floor, GpuPlace, Start, gpus_of, next_start
 from specbench.plan import REHEARSED_SERVERS, Trial
 from specbench.records import Event, TrialRecord
 from specbench.store import RunWriter
-from specbench.units import Second
+from specbench.units import Second, counted
 
 LOADING_COUNT: Final = 2
 """Servers that load at the same time: each reads its weights and captures its graphs with many CPU cores."""
@@ -140,7 +140,7 @@ class Local:
         if start.gpu_ids or self._floor.is_empty or not needed:
             return None
         broken = "; ".join(f"GPU {index}: {why}" for index, why in sorted(self._broken.items()))
-        return f"it needs {needed} GPUs, and {len(self._floor.usable)} of this machine's are left ({broken})"
+        return f"it needs {counted(needed, 'GPU')}, and {len(self._floor.usable)} of this machine's are left ({broken})"
 
     async def _launch(self, trial: Trial, place: Place) -> TrialRecord:
         with self._writer.open_trial(trial) as trial_writer:

@@ -31,6 +31,7 @@ from specbench.placement import job_trials
 from specbench.plan import Trial
 from specbench.records import Event, Failure, RunRecord, TrialRecord
 from specbench.store import RunWriter, read_trial
+from specbench.units import counted
 
 POLL_S: Final = 2.0
 """Between two questions to Slurm: one for all jobs of a run."""
@@ -117,7 +118,9 @@ class Slurm:
                 if not self._jobs:
                     raise
                 if not self._is_held_back:
-                    self._tell(f"{len(self._backlog)} more jobs wait here until others have ended: {error}")
+                    self._tell(
+                        f"{counted(len(self._backlog), 'more job', 'waits/wait')} here until others have ended: {error}"
+                    )
                 self._is_held_back = True
                 break
             self._backlog.pop(0)

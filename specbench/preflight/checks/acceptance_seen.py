@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from specbench.analysis import Finding
-from specbench.preflight import Facts
+from specbench.preflight import Facts, of_workload
 from specbench.preflight.checks import Check
 
 FAKED: Final = ("SGLANG_SIMULATE_ACC_LEN", "SGLANG_SIMULATE_ACC_TOKEN_MODE")
@@ -23,7 +23,7 @@ def check(facts: Facts) -> Iterable[Finding]:
             "ignore_eos_with_acceptance",
             "warning",
             "`ignore_eos` lets answers run past their end, into text that is accepted unlike real answers.",
-            "ignore_eos: true",
+            f"ignore_eos: true{of_workload(*facts.load.ignoring)}",
             "Leave `ignore_eos` out, or read acceptance and speed-up as belonging to this load only.",
         )
     if facts.load.random_prompts:
@@ -31,7 +31,7 @@ def check(facts: Facts) -> Iterable[Finding]:
             "random_prompts_with_acceptance",
             "warning",
             "ACCEPTANCE ON RANDOM TEXT MEANS NOTHING: no drafter foresees it as it foresees real text.",
-            "dataset: random",
+            f"dataset: random{of_workload(*facts.load.random)}",
             "Use `builtin`, `jsonl` or a published set wherever acceptance or speed-up matter.",
         )
     if facts.engine == "sglang":
@@ -67,8 +67,9 @@ def _unseen(facts: Facts) -> Iterable[Finding]:
         yield facts.say(
             "decode_interval_too_long",
             "warning",
-            f"A decode line is logged every {interval} steps, and the shortest level may have only {steps}: it may leave no "
-            "acceptance in the log.",
+            f"A decode line is logged every {interval} steps, and the shortest level"
+            f"{of_workload(facts.load.shortest)} may have "
+            f"only {steps}: it may leave no acceptance in the log.",
             f"interval {interval}, steps about {steps}",
             f"Give --decode-log-interval {max(1, steps // 4)}, or more requests.",
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from specbench.analysis import Finding
-from specbench.preflight import Facts
+from specbench.preflight import Facts, of_workload
 from specbench.preflight.checks import Check
 
 SPECULATING_CAP: Final = 48
@@ -30,7 +30,9 @@ def _graphs(facts: Facts, planned: int, each: int) -> Iterable[Finding]:
     yield facts.say(
         "graph_max_bs_below_concurrency",
         "warning",
-        f"CUDA graphs are captured up to batch {largest}, and {planned} streams are planned: larger batches run "
+        f"CUDA graphs are captured up to batch {largest}, and "
+        f"{planned} streams{of_workload(facts.load.busiest)} are planned: "
+        "larger batches run "
         "without graphs, so one table mixes two speeds.",
         f"largest graph {largest}, concurrency {planned}",
         f"Capture graphs up to {each} (--cuda-graph-max-bs, from 0.5.20 on --cuda-graph-max-bs-decode).",
@@ -61,7 +63,8 @@ def _running(facts: Facts, planned: int) -> Iterable[Finding]:
     yield facts.say(
         "max_running_below_concurrency",
         "warning",
-        f"The server runs at most {limit} requests at once, and {planned} streams are planned: the rest queue.",
+        f"The server runs at most {limit} requests at once, and {planned} streams{of_workload(facts.load.busiest)} "
+        "are planned: the rest queue.",
         f"max running requests {limit} ({origin}), concurrency {planned}",
         f"Give --max-running-requests {planned} to every variant, the baseline too.",
     )

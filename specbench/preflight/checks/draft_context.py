@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from specbench.analysis import Finding
-from specbench.preflight import ALLOW_LONGER, Facts
+from specbench.preflight import ALLOW_LONGER, Facts, of_workload
 from specbench.preflight.checks import Check
 
 REFUSED_SINCE: Final = "0.5.1"
@@ -36,7 +36,11 @@ def check(facts: Facts) -> Iterable[Finding]:
 
 def _evidence(facts: Facts, ours: int, theirs: int) -> str:
     longest = facts.load.longest_tokens
-    planned = f"; the longest planned sequence is {longest} tokens" if longest is not None else ""
+    planned = (
+        f"; the longest planned sequence{of_workload(facts.load.longest)} has {longest} tokens"
+        if longest is not None
+        else ""
+    )
     return f"drafter {ours}, server {theirs} tokens{planned}"
 
 

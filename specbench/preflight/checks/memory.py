@@ -5,7 +5,7 @@ from typing import Final
 
 from specbench.analysis import Finding
 from specbench.checkpoints import Checkpoint
-from specbench.preflight import Facts
+from specbench.preflight import Facts, of_workload
 from specbench.preflight.checks import Check
 
 VALUE_BYTES: Final = 2
@@ -25,14 +25,16 @@ def check(facts: Facts) -> Iterable[Finding]:
     kv_bytes = _planned_kv_bytes(facts, parts)
     room_bytes = facts.gpu_memory_bytes * _static_ratio(facts)
     evidence = (
-        f"a GPU: weights {weights_bytes / GIB:.1f} GiB, KV of the planned load {kv_bytes / GIB:.1f} GiB; "
+        f"a GPU: weights {weights_bytes / GIB:.1f} GiB, KV of the planned load {kv_bytes / GIB:.1f} GiB"
+        f"{_shape(facts)}; "
         f"for both {room_bytes / GIB:.1f} of {facts.gpu_memory_bytes / GIB:.1f} GiB"
     )
+    each = f"each of {parts} GPUs" if parts > 1 else "the GPU"
     if weights_bytes > room_bytes:
         yield facts.say(
             "weights_exceed_memory",
             "error",
-            f"The weights do not fit: each of {parts} GPUs would hold {weights_bytes / GIB:.1f} GiB.",
+            f"The weights do not fit: {each} would hold {weights_bytes / GIB:.1f} GiB.",
             evidence,
             "Raise `tensor_parallel`, or take a quantized checkpoint.",
         )
@@ -44,6 +46,15 @@ def check(facts: Facts) -> Iterable[Finding]:
             evidence,
             "Lower the concurrency or the lengths, raise `tensor_parallel`, or store the KV cache in 8 bits.",
         )
+
+
+def _shape(facts: Facts) -> str:
+    """Which streams and which sequence make the load."""
+    load = facts.load
+    if not load.busiest or not load.longest:
+        return ""
+    streams = f"{load.max_concurrency} streams{of_workload(load.busiest)}"
+    return f" ({streams}, {load.longest_tokens} tokens{of_workload(load.longest)})"
 
 
 def _static_ratio(facts: Facts) -> float:

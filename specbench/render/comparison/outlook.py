@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from specbench.analysis.comparing.calibrate import Calibration, Outlook
 from specbench.render import words
 from specbench.render.comparison import words as said
+from specbench.units import counted
 
 DRIFT_RATIO = 0.7
 """Neighbours this much more alike than all launches: the machine drifts."""
@@ -16,7 +17,7 @@ def render(calibration: Calibration, outlooks: Sequence[Outlook], enough: Mappin
     run, metrics = calibration.run, list(outlooks[0].detectable_ratio)
     lines = [
         f"specbench calibrate · {words.clean(calibration.suite_name)} on {words.clean(calibration.host)}{stamp}",
-        f"{run.launch_count} launches of '{words.clean(run.variant)}' ({words.clean(run.engine)})",
+        f"{counted(run.launch_count, 'launch')} of '{words.clean(run.variant)}' ({words.clean(run.engine)})",
         words.clean(run.folder),
         "",
         "Standard deviation from launch to launch, all levels together",

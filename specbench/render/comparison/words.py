@@ -5,6 +5,7 @@ from typing import Final
 
 from specbench.analysis.comparing import Answer, Change, Comparison, PromptAcceptance, VariantComparison
 from specbench.render import words
+from specbench.units import counted
 
 LABELS: Final = {
     "output_tps": "tok/s",
@@ -129,7 +130,7 @@ def _open(answer: Answer) -> str:
     if answer.launches_needed_count is None:
         return f"{_loss(answer)} would need over 200 pairs of launches"
     more = answer.launches_needed_count - answer.change.pair_count
-    return f"{_loss(answer)} needs about {more} more pair{'' if more == 1 else 's'} of launches"
+    return f"{_loss(answer)} needs about {counted(more, 'more pair')} of launches"
 
 
 def _passed(answers: Sequence[Answer], margin: float) -> str:
@@ -148,7 +149,7 @@ def circumstances(comparison: Comparison, variant: VariantComparison) -> str:
     """`8 pairs of launches · all levels · openvino 2026.4`."""
     pairs = max((one.change.pair_count for one in variant.answers), default=0)
     engines = dict.fromkeys((words.clean(variant.a.engine), words.clean(variant.b.engine)))
-    return f"{pairs} pairs of launches · {words.clean(comparison.level)} · {' → '.join(engines)}"
+    return f"{counted(pairs, 'pair')} of launches · {words.clean(comparison.level)} · {' → '.join(engines)}"
 
 
 def under_test(variant: VariantComparison) -> tuple[str, ...]:
@@ -169,7 +170,7 @@ def refusals(variant: VariantComparison) -> tuple[str, ...]:
 def diagnostic(found: PromptAcceptance) -> str:
     """Said apart from the answers, for it is none."""
     return (
-        f"Diagnostic, no verdict: on the {found.prompt_count} prompts that both sides answered AL is "
+        f"Diagnostic, no verdict: on the {counted(found.prompt_count, 'prompt')} that both sides answered AL is "
         f"{found.a_accept_length:.3f} and {found.b_accept_length:.3f}, {percent(found.change_ratio)} "
         f"({interval(found)} at {100 * (1 - found.alpha_ratio):.0f} %, a prompt one cluster)"
     )

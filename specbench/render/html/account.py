@@ -11,6 +11,7 @@ from specbench.render.html import markup
 from specbench.render.html.document import section
 from specbench.render.html.markup import Markup, element, joined, text
 from specbench.render.html.table import table
+from specbench.units import counted
 
 KIND_COUNT: Final = 2
 """Findings of one code that stand open."""
@@ -74,7 +75,7 @@ def _kind(remarks: Sequence[prose.Remark]) -> Iterator[Markup]:
     shown = remarks if len(remarks) <= KIND_COUNT else remarks[:1]
     yield from map(_finding, shown)
     if rest := remarks[len(shown) :]:
-        summary = element("summary", f"{len(rest)} more findings of the kind {rest[0].code}")
+        summary = element("summary", f"{counted(len(rest), 'more finding')} of the kind {rest[0].code}")
         inner = element("ul", joined(map(_finding, rest)), class_="findings")
         yield element("li", element("details", summary, inner, class_="more"))
 

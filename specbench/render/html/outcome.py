@@ -9,6 +9,7 @@ from specbench.analysis import Judgement, Summary, VariantVerdict
 from specbench.render import words
 from specbench.render.html.document import section
 from specbench.render.html.markup import Markup, element, joined, prose
+from specbench.units import counted
 
 EVEN_MARGIN_RATIO: Final = 0.03
 """As in the sentences: a speed-up this close to 1 is called even."""
@@ -24,7 +25,9 @@ GROUPS: Final = (
     ("synthetic", "synthetic acceptance: not ranked", "doubt"),
     ("apart", "can't be compared", "doubt"),
     ("failed", "failed", "bad"),
+    ("partial", "stopped: measured in part", "doubt"),
     ("unknown", "not measured", "doubt"),
+    ("absent", "not asked for", "plain"),
 )
 """Code, words and colour of what became of a variant, in the order in which they are told."""
 
@@ -61,6 +64,8 @@ def _outcome(judgement: Judgement, verdict: VariantVerdict) -> Outcome:
 
 def _group(judgement: Judgement, verdict: VariantVerdict, speedups: Sequence[float]) -> str:
     told = next((group for code, group in CODES.items() if code in verdict.verdicts), None)
+    if "not_asked_for" in verdict.verdicts:
+        return "absent"
     if verdict.variant == judgement.baseline:
         return "failed" if _unserved(judgement, verdict.variant) else "baseline"
     if told is not None:
@@ -81,7 +86,9 @@ CODES: Final = {"synthetic": "synthetic", "dead_drafter": "dead", "speculation_i
 def _without_speedup(judgement: Judgement, verdict: VariantVerdict) -> str:
     if "failed" in verdict.verdicts and _unserved(judgement, verdict.variant):
         return "failed"
-    return "unknown" if _unserved(judgement, verdict.variant) else "apart"
+    if _unserved(judgement, verdict.variant):
+        return "unknown"
+    return "partial" if "partial" in verdict.verdicts else "apart"
 
 
 def _unserved(judgement: Judgement, variant: str) -> bool:
@@ -139,7 +146,7 @@ def lead(judgement: Judgement) -> str:
         return f"No variant is faster than '{judgement.baseline}' at any level that can be compared."
     best = max(paying, key=lambda one: _speedup(one.best))
     assert best.best is not None
-    whole = "1 variant" if len(others) == 1 else f"{len(others)} variants"
+    whole = counted(len(others), "variant")
     count = f"{len(paying)} of {whole} {'pays' if len(paying) == 1 else 'pay'} somewhere"
     where = words.place(best.best.workload, best.best.concurrency)
     return f"{count}. The largest gain: {best.variant} with {words.times(best.best.speedup_ratio)}× on {where}."

@@ -12,6 +12,7 @@ from specbench.render.html.table import table
 from specbench.render.nightly import words as said
 from specbench.render.plots import Drawing
 from specbench.render.plots.history import NO_CHANGE
+from specbench.units import counted
 
 NAVIGATION: Final = (("verdict", "Last night"), ("history", "History"), ("nights", "Every night"), ("advice", "What to do"))
 COLORS: Final = {
@@ -59,7 +60,7 @@ def render(history: History, drawings: Sequence[Drawing], held: Collection[str],
 def _header(history: History, last: Night) -> Markup:
     links = [element("li", element("a", name, href=f"#{slug}")) for slug, name in NAVIGATION]
     stamp = words.banner(last.simulated, None)
-    count = "1 night" if len(history.nights) == 1 else f"{len(history.nights)} nights"
+    count = counted(len(history.nights), "night")
     parts = [
         element("a", "To the last night", href="#main", class_="skip"),
         element("h1", said.title(history.suite_name, last)),
@@ -107,7 +108,7 @@ def _nights(history: History, held: Collection[str]) -> Markup:
     parts = [hint, _table("Every night, the newest first", shown, held)]
     if older:
         inner = _table("Older nights", older, held)
-        parts.append(element("details", element("summary", f"{len(older)} older nights"), inner, class_="more"))
+        parts.append(element("details", element("summary", counted(len(older), "older night")), inner, class_="more"))
     return section("nights", "Every night", *parts)
 
 

@@ -221,7 +221,8 @@ def test_a_failed_baseline_leaves_the_others_without_speedup() -> None:
 
 
 def test_what_was_never_started_is_unknown() -> None:
-    judgement = judge_run(runs.run(TWO, [trial("plain", [request()])], complete=False))
+    planned = tuple(trial(name).record.trial for name in ("plain", "spec"))
+    judgement = judge_run(runs.run(TWO, [trial("plain", [request()])], complete=False, planned=planned))
     assert only(judgement, "spec").verdict == "unknown"
     assert sentence(judgement, "spec") == "not measured: the run ended before it"
     assert judgement.notes[0].startswith("The run did not come to its end")

@@ -124,3 +124,33 @@ def test_a_set_that_would_be_fetched_is_not_looked_at(tmp_path: Path, capsys: py
     )
     assert main(["check", str(path)]) == 0
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("path", ["./gone", "/gone/head", "~/gone-head", "drafters/gone", "a/b/gone"])
+def test_a_missing_folder_is_not_taken_for_a_name_on_the_hub(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    (tmp_path / "drafters").mkdir()
+    monkeypatch.chdir(tmp_path)
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(SUITE.format(path=path, method=""))
+    assert main(["check", str(suite)]) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"the drafter of variant 'wrong', {path}, does not exist on this machine" in shown
+    suite.write_text(SUITE.format(path=path, method="method: eagle3, "))
+    assert main(["check", str(suite)]) == 0
+    assert "gone" in (told := capsys.readouterr().err)
+    assert "(the folder does not exist)" in told
+
+
+def test_warnings_name_the_workload_that_they_speak_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = planted(tmp_path, "method: eagle3, ")
+    text = path.read_text() + "  - {name: wide, concurrency: [64], ignore_eos: true}\n"
+    text += "  - {name: noise, dataset: random, concurrency: [1], request_count: 1, max_output_tokens: 8}\n"
+    path.write_text(text)
+    assert main(["check", str(path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "64 streams of workload 'wide' are planned: the rest queue" in shown
+    assert "ignore_eos: true of workload 'wide'" in shown
+    assert "dataset: random of workload 'noise'" in shown
+    assert "the shortest level of workload 'noise' may have only 2" in shown

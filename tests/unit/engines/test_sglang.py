@@ -11,8 +11,9 @@ from specbench.dialects import Message
 from specbench.dialects.sglang_http import ChatReader, GenerateReader
 from specbench.engines import Launch
 from specbench.engines import sglang as module
-from specbench.engines.sglang import ENGINE, looks_local
+from specbench.engines.sglang import ENGINE
 from specbench.errors import SpecbenchError
+from specbench.models import looks_local
 from specbench.plan import Slot
 from specbench.suite import Drafter, Method, Model, Server, Speculation, Variant, Workload
 

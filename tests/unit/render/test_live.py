@@ -70,7 +70,7 @@ def test_a_pipe_gets_few_lines() -> None:
     assert [line for line in lines if "w c=1" in line] == [
         "[1/1 plain.launch0] w c=1: 1/99 · 412.4 tok/s · AL 2.31 (40 s)",
     ]
-    assert "0 of 1 launches done, about 54 s left" in lines
+    assert "0 of 1 launch done, about 54 s left" in lines
     assert not any("not shown" in line for line in lines)
     assert lines[-1] == "[1/1 plain.launch0] FAILED: it died [/bold] (1 min 10 s)"
 
@@ -89,7 +89,7 @@ def test_a_terminal_keeps_the_lines_that_matter() -> None:
 
 def test_a_terminal_tells_of_every_launch_that_runs_and_of_the_whole() -> None:
     text = shown(Terminal())
-    assert "0 of 1 launches done" in text
+    assert "0 of 1 launch done" in text
     assert "412.4 tok/s · AL 2.31" in text
 
 

@@ -53,7 +53,7 @@ def write_result(
     records: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Path:
-    """`paces`: by variant, one a launch. `failing`: by variant and launch, how: `launch`, `request`, `level`."""
+    """`paces`: by variant, one a launch. `failing`: by variant and launch, how: `launch`, `request`, `record`, `level`."""
     folder.mkdir(parents=True)
     names = list(paces)
     trials = tuple(
@@ -112,6 +112,8 @@ def _write_launch(
     )
     if fault == "request":
         requests[0] = msgspec.structs.replace(requests[0], error="timed out")
+    if fault == "record":
+        requests[0] = msgspec.structs.replace(requests[0], done_s=-1.0)
     if fault == "level":
         requests = requests[:-1]
     with writer.open_trial(trial) as launch:

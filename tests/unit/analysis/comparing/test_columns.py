@@ -13,6 +13,7 @@ from specbench.records import RequestRecord
 from specbench.store import read_run
 from specbench.streams import LeanRequest, open_result
 from specbench.suite import Slo
+from specbench.timing import is_impossible
 from tests.unit.analysis.runs import request
 
 EXAMPLES = sorted(one for one in (Path(__file__).parents[4] / "results/examples").iterdir() if one.is_dir())
@@ -52,6 +53,10 @@ ODD = {
     "steps without drafts": [request(0, verify_count=2), request(1, verify_count=3)],
     "nothing drafted": [request(0, drafts=(4, 3)), request(1, proposed_tokens=0)],
     "none drafted": [request(0, proposed_tokens=0), request(1, proposed_tokens=0)],
+    "done before due": [request(0, done_s=-1.0), request(1, drafts=(4, 3))],
+    "a chunk before due": [request(0, chunk_s=(-0.5, 0.2, 0.3)), request(1)],
+    "all impossible": [request(0, due_s=-3.0)],
+    "impossible and failed": [request(0, done_s=-1.0, error="reset"), request(1)],
     "counted and not": [request(0, drafts=(4, 3)), request(1)],
 }
 
@@ -60,7 +65,9 @@ ODD = {
 def test_odd_records_give_the_same_figures(name: str) -> None:
     records, slo, key = ODD[name], Slo(ttft_s=0.15, tpot_s=0.06), ("chat", 1)
     column = read_columns([lean(records)], {key: slo})[key]
-    cell = Cell(workload="chat", concurrency=1, loads=(Load(requests=tuple(records)),), slo=slo)
+    possible = tuple(one for one in records if not is_impossible(one))
+    load = Load(requests=possible, impossible_count=len(records) - len(possible))
+    cell = Cell(workload="chat", concurrency=1, loads=(load,), slo=slo)
     for metric, value in figures(column, None).items():
         expected = METRICS[metric].of(cell)
         assert value == (None if expected is None else pytest.approx(expected)), metric

@@ -125,6 +125,7 @@ def test_one_level_is_asked_for(tmp_path: Path) -> None:
     ("fields", "code", "words"),
     [
         ({"failing": {("head", 2): "request"}}, "requests_failed", "launch 2 of"),
+        ({"failing": {("head", 3): "record"}}, "impossible_records", "1 of 8 requests hold times or counts that can't be"),
         ({"failing": {("head", 1): "launch"}}, "launch_failed", "CUDA error"),
         ({"failing": {("head", 4): "level"}}, "level_missing", "chat at 2 was not recorded whole"),
         ({"simulated": True}, "simulated_against_real", "B is SIMULATED"),
