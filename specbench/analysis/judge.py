@@ -131,7 +131,8 @@ def _summary(arm: Arm, baseline: Arm, key: Key) -> Summary:
 
 def _verdict(evidence: checks.Evidence, name: str) -> VariantVerdict:
     rows = [row for row in evidence.summaries if row.variant == name]
-    text = sentence(evidence.arms[name], rows, evidence.codes[name], evidence.obstacles[name])
+    baseline = evidence.arms[evidence.suite.baseline]
+    text = sentence(evidence.arms[name], rows, evidence.codes[name], evidence.obstacles[name], baseline)
     return VariantVerdict(variant=name, verdicts=evidence.codes[name], sentence=text)
 
 

@@ -16,7 +16,9 @@ HARDLY_LENGTH: Final = 1.3
 COMPARED: Final = "the others are compared with it"
 
 
-def sentence(arm: Arm, rows: Sequence[Summary], codes: Sequence[str], obstacles: Mapping[Key, str]) -> str:
+def sentence(
+    arm: Arm, rows: Sequence[Summary], codes: Sequence[str], obstacles: Mapping[Key, str], baseline: Arm | None = None
+) -> str:
     """`rows` are this variant's, `codes` its verdicts, `obstacles` the levels at which it can't be compared."""
     served = [row for row in rows if row.request_count > row.failed_count]
     if not served:
@@ -25,7 +27,7 @@ def sentence(arm: Arm, rows: Sequence[Summary], codes: Sequence[str], obstacles:
         return f"{_failure(arm)}; what was measured before is called partial and compared with nothing"
     if "synthetic" in codes:
         return _of_synthetic(arm, served)
-    text = _of_baseline(served) if "baseline" in codes else _of_variant(served, codes, obstacles)
+    text = _of_baseline(served) if "baseline" in codes else _of_variant(served, codes, obstacles, baseline)
     return f"{text}; {_failure(arm)}" if arm.failures else text
 
 
@@ -59,13 +61,21 @@ def _of_baseline(rows: Sequence[Summary]) -> str:
     return f"gives {rates_text}; {COMPARED}"
 
 
-def _of_variant(rows: Sequence[Summary], codes: Sequence[str], obstacles: Mapping[Key, str]) -> str:
+def _of_variant(rows: Sequence[Summary], codes: Sequence[str], obstacles: Mapping[Key, str], baseline: Arm | None) -> str:
     compared = [row for row in rows if row.speedup_ratio is not None]
     if not compared:
-        reason = next(iter(obstacles.values()), "a token count or the baseline's figures are missing")
-        return f"not comparable with the baseline: {reason}"
+        return f"not comparable with the baseline: {next(iter(obstacles.values()), _lacking(baseline))}"
     text = next((opening(compared) for code, opening in OPENINGS.items() if code in codes), None) or _by_speed(compared)
     return f"{text}; {len(obstacles)} of {counted(len(rows), 'level')} can't be compared" if obstacles else text
+
+
+def _lacking(baseline: Arm | None) -> str:
+    """Why no level has a speed-up although none is obstructed."""
+    if baseline is not None and not baseline.asked:
+        return "it was not asked for in this run"
+    if baseline is not None and baseline.failures and not any(cell.served for cell in baseline.cells.values()):
+        return "it failed"
+    return "a token count or the baseline's figures are missing"
 
 
 def _of_synthetic(arm: Arm, rows: Sequence[Summary]) -> str:

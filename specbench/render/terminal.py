@@ -44,8 +44,7 @@ def _parts(judgement: Judgement, width: int, all_cells: bool) -> Iterable[Text |
         for part in tables.fit(table, width):
             yield _drawn(part)
     legend = tables.legend(column for table in shown for column in table.columns)
-    sent = any(row.request_count for row in judgement.summaries)
-    none_failed = ("no request failed",) if sent and not _any_failed(judgement) else ()
+    none_failed = ("no request failed",) if words.no_request_failed(judgement) else ()
     yield _lines((*legend, *tables.interval_legend(judgement), *none_failed), width, "dim")
     if not all_cells and _many(judgement):
         yield _lines(

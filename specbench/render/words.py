@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from specbench.analysis import Quantiles, Summary
+from specbench.analysis import Judgement, Quantiles, Summary
 from specbench.units import counted
 
 NOTHING: Final = "–"
@@ -116,3 +116,10 @@ def banner(simulated: bool, rehearsal: str | None) -> str | None:
         return clean(rehearsal) if rehearsal else None
     text = "SIMULATED: these figures come from a cost model, not from a real engine."
     return f"{text} {clean(rehearsal)}" if rehearsal else text
+
+
+def no_request_failed(judgement: Judgement) -> bool:
+    """Whether some were sent, and all ended well; those of a launch that failed stand in no row."""
+    rows = judgement.summaries
+    fell = any(one.code == "launch_failed" for one in judgement.findings)
+    return any(row.request_count for row in rows) and not fell and not any(row.failed_count for row in rows)

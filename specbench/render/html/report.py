@@ -104,10 +104,9 @@ def _results(judgement: Judgement) -> Markup:
         parts.append(_table("Overview, all workloads pooled", judgement, judgement.overview, columns))
         shown += columns
     columns = tables.telling((*LEADING, *_figures()), judgement.summaries)
-    sent = any(row.request_count for row in judgement.summaries)
     parts.append(_table("Every workload and concurrency", judgement, judgement.summaries, columns))
     lines = [element("li", prose_of(line)) for line in tables.legend([*shown, *columns])]
-    if sent and not any(row.failed_count for row in judgement.summaries):
+    if words.no_request_failed(judgement):
         lines.append(element("li", "No request failed."))
     return section("results", tables.stamped("Results", judgement), *parts, element("ul", *lines, class_="legend"))
 

@@ -107,6 +107,12 @@ def test_a_variant_that_nobody_asked_for_is_not_a_missing_one() -> None:
     (row,) = rows(judgement, "plain")
     assert row.verdict == "not_asked_for"
     assert sentence(judgement, "plain") == "not asked for: the run was begun with other variants only"
+    assert sentence(judgement, "spec") == "not comparable with the baseline: it was not asked for in this run"
+
+
+def test_a_baseline_that_failed_is_named_as_the_reason() -> None:
+    judgement = judged(trial("plain", failure=DIED), trial("spec", [request(drafts=(2, 2))]))
+    assert sentence(judgement, "spec") == "not comparable with the baseline: it failed"
 
 
 def remedy(judgement: Judgement, code: str) -> str:

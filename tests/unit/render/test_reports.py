@@ -138,7 +138,9 @@ def test_milliseconds(value_s: float, text: str) -> None:
 
 
 def test_failed_requests_get_a_column_only_where_there_are_any() -> None:
-    judgement = small()
+    whole = small()
+    assert "no request failed" not in terminal.render(whole), "a launch of it failed, and its requests with it"
+    judgement = msgspec.structs.replace(whole, findings=())
     assert "no request failed" in terminal.render(judgement)
     rows = (msgspec.structs.replace(judgement.summaries[0], failed_count=17), *judgement.summaries[1:])
     text = terminal.render(msgspec.structs.replace(judgement, summaries=rows))
