@@ -111,3 +111,15 @@ def test_a_lost_gpu_is_left_out(bed: Bed, gpus: Gpus) -> None:
     (trial,) = bed.stored().trials
     assert trial.record.slot.gpu_ids == (1,)
     assert "first.launch0 is begun again on another slot, without GPU 0" in done.stderr
+
+
+def test_after_a_gpu_was_lost_the_next_variant_runs_on_another(bed: Bed, gpus: Gpus) -> None:
+    lost = json.dumps(["--step-s", 0.25, "--at-request", 3, str(gpus.path), json.dumps([{"lost": True}, {}])])
+    gpus.show({}, {})
+    two = LONG.replace("gpu_count: 1", "gpu_count: 2")
+    done = bed.run(str(bed.suite(f"name: first, args: {lost}", "name: next", text=two)), env=gpus.env)
+    assert done.returncode == 0, done.stderr
+    stored = bed.stored()
+    assert [one.record.slot.gpu_ids for one in stored.trials] == [(0,), (1,)]
+    assert [one.error for one in stored.trials[1].requests] == [None] * len(stored.trials[1].requests)
+    assert ("gpu_lost", "first") in {(one.code, one.variant) for one in judge_run(stored).findings}
