@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 from specbench.store import StoredTrial
@@ -58,6 +59,18 @@ def sm_clocks_mhz(trial: StoredTrial) -> list[float]:
     """Of each GPU and second under load."""
     clocks = (gpu.get("sm_clock_mhz") for _, gpu in under_load(trial))
     return [float(one) for one in clocks if isinstance(one, int | float) and not isinstance(one, bool)]
+
+
+def longest_gap_s(trial: StoredTrial) -> float | None:
+    """Between two samples under load, a level's begin and end counted; None where the launch has no sample at all."""
+    at = [at_s for at_s, _ in _samples(trial)]
+    if not at:
+        return None
+    gaps = []
+    for level in trial.record.levels:
+        inside = [level.started_s, *(one for one in at if level.started_s < one < level.ended_s), level.ended_s]
+        gaps += [after - before for before, after in pairwise(inside)]
+    return max(gaps, default=0.0)
 
 
 def _samples(trial: StoredTrial) -> Iterator[tuple[float, dict[str, Any]]]:

@@ -15,6 +15,7 @@ import specbench
 from specbench.execution import host
 from specbench.execution.gpus import gpus, smi
 from specbench.execution.nvml import nvml
+from specbench.execution.sources import container
 from specbench.execution.unreadable import UnreadableError, read_all
 
 GIT_TIMEOUT_S = 10.0
@@ -111,6 +112,7 @@ READERS: dict[str, Callable[[], Any]] = {
     "gpu_driver": _driver,
     "cuda_version": _cuda_version,
     **host.READERS,
+    "container": container,
     "proxy": _proxy,
     "selftest": _selftest,
 }

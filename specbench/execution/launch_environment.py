@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from specbench import datasets, models
+from specbench.checkpoints.identity import tokenizer_digests, weights_identity
 from specbench.execution.bench import Bench, interpreter
 from specbench.execution.environment import environment
 from specbench.execution.nvml import gpu_facts
+from specbench.execution.sources import engine_sources
 from specbench.execution.unreadable import UnreadableError, read_all
 from specbench.plan import Slot
 from specbench.suite import Variant
@@ -66,6 +68,10 @@ def _readers(bench: Bench, variant: Variant, slot: Slot) -> dict[str, Callable[[
         "packages": partial(_packages, variant, bench.rehearsal is not None),
         "model_files": partial(_files, bench.suite.model.path),
         "drafter_files": partial(_files, drafter.path if drafter else None),
+        "model_weights": partial(_of_files, weights_identity, bench.suite.model.path),
+        "drafter_weights": partial(_of_files, weights_identity, drafter.path if drafter else None),
+        "tokenizer": partial(_of_files, tokenizer_digests, bench.suite.model.path),
+        "engine_sources": partial(_sources, variant, bench.rehearsal is not None),
         "datasets": lambda: {name: datasets.digest(prompts) for name, prompts in bench.prompts.items()},
         "suite_sha256": lambda: _suite_digest(bench),
     }
@@ -75,6 +81,12 @@ def _gpus(gpu_ids: Sequence[int]) -> list[dict[str, Any]]:
     if not gpu_ids:
         raise UnreadableError("this launch holds no GPU")
     return gpu_facts(gpu_ids)
+
+
+def _sources(variant: Variant, rehearsing: bool) -> dict[str, Any]:
+    if variant.server.url and not rehearsing:
+        raise UnreadableError("the server is not one of ours: its packages can't be asked")
+    return engine_sources(interpreter(variant))
 
 
 def _packages(variant: Variant, rehearsing: bool) -> dict[str, Any]:
@@ -115,6 +127,17 @@ def _files(path: str | None) -> dict[str, Any]:
         "chat_template_sha256": _template_digest(folder),
         "weights_bytes": {one.name: one.stat().st_size for one in weights},
     }
+
+
+@cache
+def _of_files(read: Callable[[Path], dict[str, Any]], path: str | None) -> dict[str, Any]:
+    """What `read` says of a checkpoint on this machine; each is read once."""
+    if path is None:
+        raise UnreadableError("this variant has no drafter")
+    place = models.folder_of(path)
+    if not place.exists():
+        raise UnreadableError(f"{path} is not on this machine, or known to the hub's cache only")
+    return read(place)
 
 
 def _template_digest(folder: Path) -> str | None:

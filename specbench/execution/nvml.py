@@ -50,6 +50,19 @@ def _reasons(lib: Any, handle: Any) -> list[str]:
     return [name for bit, name in THROTTLE_REASONS.items() if bits & bit]
 
 
+def _nvlinks(lib: Any, handle: Any) -> int:
+    """How many links are up."""
+    up = 0
+    for link in range(int(getattr(lib, "NVML_NVLINK_MAX_LINKS", 18))):
+        try:
+            up += int(lib.nvmlDeviceGetNvLinkState(handle, link))
+        except lib.NVMLError:
+            if link == 0:
+                raise
+            break  # it has no more
+    return up
+
+
 FACTS: Final[Mapping[str, Read]] = {
     "name": _words("nvmlDeviceGetName"),
     "uuid": _words("nvmlDeviceGetUUID"),
@@ -65,6 +78,7 @@ FACTS: Final[Mapping[str, Read]] = {
     "ecc": lambda lib, handle: bool(lib.nvmlDeviceGetEccMode(handle)[0]),
     "mig": lambda lib, handle: bool(lib.nvmlDeviceGetMigMode(handle)[0]),
     "compute_mode": lambda lib, handle: MODES[lib.nvmlDeviceGetComputeMode(handle)],
+    "nvlinks_up_count": _nvlinks,
     "numa_node": _call("nvmlDeviceGetNumaNodeId"),
 }
 """What does not change while a server runs."""

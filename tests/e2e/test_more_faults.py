@@ -1,4 +1,4 @@
-"""Faults beyond one launch: every answer fails, an answer is long, a disk is full and then not. The next variant always runs."""
+"""Faults beyond one launch: every answer fails, an answer is long, a full disk gets room again. The next variant runs."""
 
 from typing import Final
 

@@ -28,7 +28,7 @@ HOST: Final = (
     "variables",
 )
 """Of the run's environment."""
-LAUNCH: Final = ("packages", "model_files", "drafter_files")
+LAUNCH: Final = ("packages", "model_files", "drafter_files", "model_weights", "drafter_weights", "tokenizer")
 """Of each launch's environment."""
 SERVER: Final = (
     "engine",
@@ -37,6 +37,7 @@ SERVER: Final = (
     "speculation",
     "drafter",
     "drafter_files",
+    "drafter_weights",
     "cuda_graph",
     "args",
     "env",

@@ -12,7 +12,15 @@ from specbench.suite import Server
 from tests.unit.analysis.runs import request, run, suite, trial, variant
 
 TWO = suite([variant("plain"), variant("other")])
-CODES = {"gpu_lost", "gpu_throttled", "foreign_gpu_process", "clock_drift", "log_disturbed", "server_exposed"}
+CODES = {
+    "gpu_lost",
+    "gpu_throttled",
+    "foreign_gpu_process",
+    "clock_drift",
+    "log_disturbed",
+    "server_exposed",
+    "telemetry_gaps",
+}
 
 
 def sampled(at_s: float, foreign: Any = (), **gpu: Any) -> Observation:
@@ -102,3 +110,15 @@ def test_a_server_that_others_can_reach(host: str, exposed: bool) -> None:
 def test_samples_of_another_shape_are_left_out(value: Any) -> None:
     odd = Observation(at_s=0.1, source="telemetry", name="gpus", value=value)
     assert found([odd], [Observation(at_s=0.1, source="log", name="log_disturbed", value=value)]).keys() <= {"log_disturbed"}
+
+
+def test_seconds_without_telemetry_are_told() -> None:
+    long = [request(chunks=((10.0, 1), (60.0, 9)))]
+
+    def told(*at_s: float) -> list[str]:
+        trials = [trial("plain", [request()]), trial("other", long, [sampled(one) for one in at_s])]
+        return [one.evidence for one in judge_run(run(TWO, trials)).findings if one.code == "telemetry_gaps"]
+
+    assert told(*(float(second) for second in range(0, 60))) == []
+    assert told(*(float(second) for second in [*range(0, 20), *range(45, 60)])) == ["launch 0: 26 s without a sample"]
+    assert told() == [], "without any, the environment says why"
