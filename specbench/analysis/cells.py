@@ -110,6 +110,11 @@ class Arm(Struct, frozen=True, kw_only=True):
     """Of the first launch that said something."""
 
     @property
+    def has_failed(self) -> bool:
+        """A launch did, by itself: one that was stopped did not."""
+        return any(one.kind != STOPPED for one in self.failures)
+
+    @property
     def is_synthetic(self) -> bool:
         """The server was told how much to accept: its speed tells what a step costs, and nothing of a drafter."""
         speculation = self.variant.speculation

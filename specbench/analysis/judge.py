@@ -60,7 +60,7 @@ def cell_codes(arm: Arm, baseline: Arm, key: Key) -> set[str]:
     if not arm.asked:
         return {"not_asked_for"}
     if not cell.served:
-        return {"failed"} if arm.failures or cell.requests else {"unknown"}
+        return {"failed"} if arm.has_failed or cell.requests else {"unknown"}
     if cell.is_partial:
         return {"partial"}
     return _measured_codes(arm, baseline, key) | drafting_codes(arm)
@@ -107,7 +107,7 @@ def _would_show(arm: Arm) -> bool:
 def variant_codes(arm: Arm, baseline: Arm) -> tuple[str, ...]:
     """Of all its cells together, causes first."""
     found = {code for key in arm.cells for code in cell_codes(arm, baseline, key)}
-    return verdicts.in_order(found | ({"failed"} if arm.failures else set()))
+    return verdicts.in_order(found | ({"failed"} if arm.has_failed else set()))
 
 
 def obstacles(arm: Arm, baseline: Arm) -> dict[Key, str]:
@@ -169,13 +169,16 @@ def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _notes(stored: StoredRun) -> tuple[str, ...]:
-    ended, planned = sum(one.record.complete for one in stored.trials), counted(len(stored.run.trials), "launch")
+    count = len(stored.run.trials)
+    ended, planned = sum(one.record.complete for one in stored.trials), counted(count, "launch")
     notes = []
     if not stored.run.complete:
-        notes.append(f"The run did not come to its end: {ended} of {planned} {'is' if ended == 1 else 'are'} whole.")
+        notes.append(
+            f"The run did not come to its end: {ended} of {planned} {'is' if 1 in (ended, count) else 'are'} whole."
+        )
     lost = len(stored.run.trials) - len(stored.trials)
     if stored.run.complete and lost:
-        notes.append(f"{lost} of {planned} {'is' if lost == 1 else 'are'} missing from the results folder.")
+        notes.append(f"{lost} of {planned} {'is' if 1 in (lost, count) else 'are'} missing from the results folder.")
     if stored.dropped_count:
         notes.append(f"Left out at the end of result files: {counted(stored.dropped_count, 'cut-off line')}.")
     if stored.missing_count:

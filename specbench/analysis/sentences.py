@@ -44,8 +44,8 @@ def _without_data(arm: Arm, rows: Sequence[Summary]) -> str:
 def _failure(arm: Arm) -> str:
     if not arm.failures:
         return "cut off in the middle"
-    cause = arm.failures[0].cause.strip().rstrip(".")
-    if arm.failures[0].kind == STOPPED:
+    cause = next((one for one in arm.failures if one.kind != STOPPED), arm.failures[0]).cause.strip().rstrip(".")
+    if not arm.has_failed:
         return cause
     return f"failed: {cause}" if arm.launch_count == len(arm.failures) else f"a launch failed: {cause}"
 

@@ -4,7 +4,7 @@ import functools
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,12 +99,7 @@ class Sglang:
                 found.append(f"the {role} {path} is made for the engine `openvino`; SGLang needs a folder or a repository")
             elif is_missing(path):
                 found.append(f"the {role} {path} does not exist")
-        taken = sorted(set(OURS) & _flags(variant.server.args))
-        if taken:
-            found.append(
-                f"variant '{variant.name}' sets {', '.join(taken)} in `args`; ports, host, GPUs and nodes are "
-                "given out by specbench"
-            )
+        found += _taken(variant)
         return tuple(found)
 
     def command(self, launch: Launch) -> Command:
@@ -168,8 +163,19 @@ class Sglang:
         return named
 
 
+def _taken(variant: Variant) -> Iterator[str]:
+    """What its `args` set although specbench gives it out."""
+    if taken := sorted(set(OURS) & _flags(variant.server.args)):
+        yield (
+            f"variant '{variant.name}' sets {', '.join(taken)} in `args`; ports, host, GPUs and nodes are given out by "
+            "specbench"
+        )
+
+
 def _command(launch: Launch, prefix: tuple[str, ...]) -> Command:
     variant = launch.variant
+    if refusal := next(_taken(variant), None):
+        raise SpecbenchError(refusal)
     args = tuple(str(word) for word in variant.server.args)
     theirs = _flags(args)
     words = [word for flag in _own_flags(launch) if _name(flag[0]) not in theirs for word in flag]

@@ -130,7 +130,8 @@ async def _run_all(bench: Bench, writer: RunWriter, run: RunRecord, kept: Mappin
     complete = len(done) == len(bench.plan.trials) and all(record.complete for record in done)
     writer.write_run(structs.replace(run, ended_utc=clock.utc_text(), complete=complete))
     done.sort(key=lambda record: record.trial.order_index)
-    failed = tuple(f"{one.trial.variant}: {one.failure.cause}" for one in done if one.failure)
+    failures = [(one.trial.variant, one.failure) for one in done if one.failure and one.failure.kind != "interrupted"]
+    failed = tuple(f"{name}: {failure.cause}" for name, failure in failures)
     return Outcome(folder=writer.folder, failed=failed, interrupted_by=interrupt.number)
 
 

@@ -265,7 +265,8 @@ def _check_baseline(document: Document, found: tuple[Sketch, ...]) -> None:
     if not document.sound(("baseline",)):
         return
     if not found:
-        document.complain((), "no variants: give 'variants', 'matrix' or both")
+        if not any(keys[:1] in (("variants",), ("matrix",)) for keys in document.faulty):
+            document.complain((), "no variants: give 'variants', 'matrix' or both")
     elif named is None:
         if not plain and all(document.sound(one.speculation_keys) for one in found):
             document.complain(("baseline",), "no variant is without speculation: add one, such as '- name: baseline'")

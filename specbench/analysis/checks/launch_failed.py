@@ -1,10 +1,13 @@
 """A server that did not start, or died."""
 
+import shlex
 from collections.abc import Iterable
 from typing import Final
 
 from specbench.analysis import Finding
+from specbench.analysis.cells import STOPPED
 from specbench.analysis.checks import Check, Evidence
+from specbench.records import Failure
 from specbench.units import counted
 
 NEVER_LAUNCHED: Final = "It was not launched: put right what `specbench check` names, or run with --no-check."
@@ -15,20 +18,28 @@ def check(evidence: Evidence) -> Iterable[Finding]:
     for name, arm in evidence.arms.items():
         if not arm.failures:
             continue
-        first = arm.failures[0]
+        failures = [one for one in arm.failures if one.kind != STOPPED] or list(arm.failures)
+        first = failures[0]
+        verb = "failed" if arm.has_failed else "was stopped" if len(failures) == 1 else "were stopped"
         tail = first.log_tail[-1].strip() if first.log_tail else ""
         before = f"; measured before, and in no table: {', '.join(arm.before_failure)}" if arm.before_failure else ""
         code = "" if first.exit_code is None else f", exit code {first.exit_code}"
         yield Finding(
             code="launch_failed",
-            severity="error",
+            severity="error" if arm.has_failed else "warning",
             variant=name,
-            message=f"{len(arm.failures)} of {counted(arm.launch_count, 'launch')} failed: {first.cause}",
+            message=f"{len(failures)} of {counted(arm.launch_count, 'launch')} {verb}: {first.cause}",
             evidence=f"{first.kind}{code}{before}" + (f"; last log line: {tail}" if tail else ""),
-            remedy=NEVER_LAUNCHED
-            if first.kind == "preflight"
-            else f"Read {name}.launch*/server.log; its last 20 lines are in manifest.json.",
+            remedy=_remedy(first, name, evidence.stored.folder),
         )
+
+
+def _remedy(first: Failure, name: str, folder: str) -> str:
+    if first.kind == "preflight":
+        return NEVER_LAUNCHED
+    if first.kind in (STOPPED, "disk_full", "not_stored"):
+        return f"Go on with it: {shlex.join(['specbench', 'run', '--resume', folder])}"
+    return f"Read {name}.launch*/server.log; its last 20 lines are in manifest.json."
 
 
 CHECK: Final[Check] = check

@@ -91,6 +91,12 @@ def test_what_was_measured_before_a_stop_is_called_partial(failure: Failure | No
     assert (row.verdict, row.speedup_ratio, row.break_even_length) == ("partial", None, None)
     assert row.output_tps is not None
     assert "partial and compared with nothing" in sentence(judgement, "spec")
+    told = [one for one in judgement.findings if one.code == "launch_failed"]
+    assert [(one.severity, one.message) for one in told] == (
+        [("warning", f"1 of 1 launch was stopped: {STOPPED.cause}")] if failure else []
+    )
+    assert all(one.remedy == "Go on with it: specbench run --resume results/made-20261129-153647" for one in told)
+    assert judgement.notes == ("The run did not come to its end: 1 of 2 launches is whole.",)
     whole = trial("spec", [request(drafts=(2, 2))], launch_index=1)
     (row,) = rows(judged(trial("plain", [request()]), cut, whole), "spec")
     assert (row.verdict, row.launch_count) != ("partial", 2), "a whole launch stands for itself"
