@@ -148,7 +148,7 @@ def run_record(bench: Bench) -> RunRecord:
         rehearsal=bench.rehearsal,
         checked=bench.refused is not None,
         specbench_version=specbench.__version__,
-        environment=environment(),
+        environment=bench.secrets.tree(environment()),
         datasets={workload.name: _dataset_record(bench, workload) for workload in suite.workloads},
     )
 
@@ -161,4 +161,4 @@ def _dataset_record(bench: Bench, workload: Workload) -> dict[str, Any]:
         "sha256": datasets.digest(prompts),
     }
     source = getattr(datasets.get(workload.dataset), "source", None)
-    return record | ({"source": source(workload)} if source else {})
+    return record | ({"source": bench.secrets.tree(source(workload))} if source else {})

@@ -83,8 +83,9 @@ def examine(suite: Suite, rehearsing: bool = False, weights: bool = False) -> Ex
         for one in (facts.target, facts.draft):
             if one is not None and one.unknown:
                 unread[one.name] = one
-    hide = secrets_of(suite, os.environ).record
-    return Examined(findings=tuple(map(hide, findings)), unread=tuple(unread.values()))
+    secrets = secrets_of(suite, os.environ)
+    named = tuple(replace(one, name=secrets.clean(one.name), unknown=secrets.clean(one.unknown)) for one in unread.values())
+    return Examined(findings=tuple(map(secrets.record, findings)), unread=named)
 
 
 def _prompt_findings(suite: Suite) -> Iterator[Finding]:

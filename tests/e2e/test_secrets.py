@@ -22,6 +22,9 @@ SHELL: Final = {
     "HF_OTHER": "pl4nted-listed-6",
     "SPECBENCH_SECRETS": "HF_OTHER",
     "HF_SHAPED": "hf_PL4NTEDabcdefghijklmnop",
+    "VLLM_API_KEY": "pl4nted-key-8",
+    "NCCL_PROXY": "https://ann:pl4nted-password-9@hub.example/",
+    "APPTAINER_CONTAINER": "docker://ann:pl4nted-password-10@hub.example/image",
 }
 
 

@@ -20,7 +20,7 @@ def check(evidence: Evidence) -> Iterable[Finding]:
             continue
         failures = [one for one in arm.failures if one.kind != STOPPED] or list(arm.failures)
         first = failures[0]
-        verb = "failed" if arm.has_failed else "was stopped" if len(failures) == 1 else "were stopped"
+        verb = "failed:" if arm.has_failed else "was" if len(failures) == 1 else "were"
         tail = first.log_tail[-1].strip() if first.log_tail else ""
         before = f"; measured before, and in no table: {', '.join(arm.before_failure)}" if arm.before_failure else ""
         code = "" if first.exit_code is None else f", exit code {first.exit_code}"
@@ -28,7 +28,7 @@ def check(evidence: Evidence) -> Iterable[Finding]:
             code="launch_failed",
             severity="error" if arm.has_failed else "warning",
             variant=name,
-            message=f"{len(failures)} of {counted(arm.launch_count, 'launch')} {verb}: {first.cause}",
+            message=f"{len(failures)} of {counted(arm.launch_count, 'launch')} {verb} {first.cause}",
             evidence=f"{first.kind}{code}{before}" + (f"; last log line: {tail}" if tail else ""),
             remedy=_remedy(first, name, evidence.stored.folder),
         )
