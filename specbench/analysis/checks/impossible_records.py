@@ -1,5 +1,6 @@
 """Requests whose records can't be true."""
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -27,8 +28,9 @@ def check(evidence: Evidence) -> Iterable[Finding]:
                 message=f"The records of {len(bad)} of {counted(len(measured), 'request')} can't be true: they are left "
                 "out, and their levels have no tok/s.",
                 evidence=_evidence(bad),
-                remedy="The file was damaged, or a clock went wrong unseen (suspend, migration of a virtual machine): take "
-                "the files from a copy, or do these launches again.",
+                remedy="The file was damaged, or a clock went wrong unseen (suspend, migration of a virtual machine): put "
+                f"{bad[0][0].folder} back from a copy, or delete it and measure it again: "
+                f"{shlex.join(['specbench', 'run', '--resume', evidence.stored.folder])}",
             )
 
 

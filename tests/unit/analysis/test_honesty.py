@@ -159,3 +159,18 @@ def test_what_to_do_about_a_level_in_part_depends_on_what_happened() -> None:
     cut = replace(short, record=replace(short.record, complete=False))
     assert told(cut) == f"The run was stopped in the middle; measure what is lacking: {resume}"
     assert told(short).endswith("measure it anew: specbench run suites/made.yaml --variant plain spec")
+
+
+def test_a_client_that_stood_still_is_told() -> None:
+    """Every request is in time, for it is due when the client gets to it; the server waited meanwhile."""
+
+    def told(second_s: float, concurrency: int = 1) -> list[str]:
+        pair = [request(place, due_s=at, concurrency=concurrency, drafts=(2, 2)) for place, at in enumerate((0.0, second_s))]
+        asked = runs.suite(TWO.variants, [Workload(name="chat", concurrency=(concurrency,))])
+        plain = trial("plain", [request(concurrency=concurrency)])
+        findings = judge_run(runs.run(asked, [plain, trial("spec", pair)])).findings
+        return [one.evidence for one in findings if one.code == "client_paused"]
+
+    assert told(0.301) == []
+    assert told(8.3) == ["chat at 1: 8.0 s of 8.6 s"]
+    assert told(0.1, concurrency=2) == [], "one is in flight"
