@@ -46,7 +46,7 @@ def test_whole_launches_stay_and_the_others_are_done_again(bed: Bed) -> None:
     whole, half = files(before, "first.launch0"), files(before, "second.launch0")
     code, said = resume(bed)
     assert code == 0, said
-    assert "1 of 3 launches are whole and stay" in said
+    assert "1 of 3 launches is whole and stays" in said
     after = bed.stored()
     assert after.run.complete
     assert [(one.record.complete, len(one.requests)) for one in after.trials] == [(True, 41)] * 3
