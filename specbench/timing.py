@@ -33,15 +33,12 @@ class Stamped(Protocol):
 
 def is_impossible(request: Stamped) -> bool:
     """Whether its record can't be true: damaged, or stamped by a clock that went wrong unseen. It gives no figure then."""
-    if request.done_s < request.due_s or request.due_s < 0:
+    due_s, done_s, chunk_s = request.due_s, request.done_s, request.chunk_s
+    if done_s < due_s or due_s < 0 or (request.output_tokens or 0) < 0 or (request.verify_count or 0) < 0:
         return True
-    if (request.output_tokens or 0) < 0 or (request.verify_count or 0) < 0:
-        return True
-    if request.stepped or not request.chunk_s:
+    if not chunk_s or request.stepped:
         return False
-    first_s, last_s = request.chunk_s[0], request.chunk_s[-1]
-    goes_back = list(request.chunk_s) != sorted(request.chunk_s)
-    return goes_back or first_s < request.due_s or last_s > request.done_s + BRIDGED_S
+    return chunk_s[0] < due_s or chunk_s[-1] > done_s + BRIDGED_S or list(chunk_s) != sorted(chunk_s)
 
 
 def tokens_of(request: RequestRecord) -> int | None:

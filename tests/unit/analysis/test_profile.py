@@ -66,7 +66,7 @@ def test_acceptance_that_falls_over_the_run_is_found() -> None:
 
 
 def test_acceptance_at_its_ceiling_is_noted() -> None:
-    assert "AL 4.00 to 4.00 of at most 4" in findings([steps(0, [4] * 20)])["acceptance_at_ceiling"].message
+    assert "AL 4.00 of at most 4" in findings([steps(0, [4] * 20)])["acceptance_at_ceiling"].message
     assert "acceptance_at_ceiling" not in findings([steps(0, [3] * 20)])
 
 
