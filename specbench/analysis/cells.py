@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from specbench.analysis.dropped import DrafterLog, drafter_log
 from specbench.dialects import DecodeSample
 from specbench.errors import StoreError
 from specbench.records import Failure, LevelRecord, Observation, RequestRecord
@@ -108,6 +109,13 @@ class Arm(Struct, frozen=True, kw_only=True):
     """Levels that a launch recorded only in part, each in words: they give no figure."""
     resolved: dict[str, Any] = field(default_factory=dict)
     """Of the first launch that said something."""
+    drafter_log: DrafterLog = DrafterLog()
+    """Of the first launch that came to its load."""
+
+    @property
+    def is_asked_to_draft(self) -> bool:
+        """By the suite's `speculation`, or by flags in `args`: then its log tells of the drafter."""
+        return self.variant.speculation is not None or self.drafter_log.loaded_line is not None
 
     @property
     def has_failed(self) -> bool:
@@ -168,6 +176,7 @@ def arm_of(variant: Variant, trials: Sequence[StoredTrial], levels: Mapping[Key,
         longest_accept_tokens=longest,
         admission_limit=min(filter(None, (admission_limit(one.record.resolved) for one in trials)), default=None),
         resolved=resolved,
+        drafter_log=next((_drafter_log(one) for one in trials if one.requests), DrafterLog()),
     )
 
 
@@ -180,6 +189,10 @@ def pooled(cells: Iterable[Cell]) -> Cell:
         loads=tuple(load for cell in cells for load in cell.loads),
         proposed_tokens=cells[0].proposed_tokens,
     )
+
+
+def _drafter_log(trial: StoredTrial) -> DrafterLog:
+    return drafter_log(trial.record.engine, trial.record.argv, trial.observations)
 
 
 def _draft_depth(speculation: Speculation | None, resolved: dict[str, Any]) -> tuple[int | None, int | None]:

@@ -85,13 +85,13 @@ def _measured_codes(arm: Arm, baseline: Arm, key: Key) -> set[str]:
 
 def drafting_codes(arm: Arm) -> set[str]:
     """What is wrong with its speculation in every cell; nothing when it is off by design."""
-    speculation = arm.variant.speculation
-    if speculation is None or arm.is_synthetic or not any(cell.served for cell in arm.cells.values()):
+    if not arm.is_asked_to_draft or arm.is_synthetic or not any(cell.served for cell in arm.cells.values()):
         return set()
     lengths = [length for cell in arm.cells.values() if (length := accept_length(cell)) is not None]
     if not lengths:
         return {"speculation_inactive"} if _would_show(arm) else set()
-    return {"dead_drafter"} if speculation.method != "prompt_lookup" and verdicts.is_dead(lengths) else set()
+    looks_up = arm.variant.speculation is not None and arm.variant.speculation.method == "prompt_lookup"
+    return {"dead_drafter"} if not looks_up and verdicts.is_dead(lengths) else set()
 
 
 def _would_show(arm: Arm) -> bool:

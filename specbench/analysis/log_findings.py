@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from specbench.analysis import verdicts as limits
 from specbench.analysis.acceptance import DEAD_ACCEPT_LENGTH
+from specbench.analysis.dropped import DROPS, explained
 from specbench.dialects.llamacpp_events import sentence_of
 from specbench.units import counted
 
@@ -158,13 +159,9 @@ def _inactive(facts: Facts) -> LogFinding | None:
 
 
 def _reason(facts: Facts) -> tuple[str, str]:
-    for code in ("vocab_mismatch", "drafter_is_not_eagle3", "speculation_failed"):
-        if code in facts.warning_lines:
-            message, remedy = sentence_of(code)
-            return f"{message} (line {facts.warning_lines[code]})", remedy
-    if facts.engine == "llamacpp" and "spec_type" not in facts.settings:
-        return "a draft model is loaded, but without --spec-type it is never asked", "add --spec-type draft-simple"
-    return "speculation was asked for, and the log does not say why it is off", "look for warnings at the server's start"
+    message, remedy = explained(facts.warning_lines, facts.engine == "llamacpp" and "spec_type" not in facts.settings)
+    number = next((facts.warning_lines[code] for code in DROPS if code in facts.warning_lines), None)
+    return (message if number is None else f"{message} (line {number})"), remedy
 
 
 def _dead(facts: Facts) -> LogFinding | None:

@@ -91,13 +91,13 @@ def correct_tokens_of(request: RequestRecord) -> int | None:
 def pooled_accept_length(requests: Iterable[RequestRecord]) -> float | None:
     """1 + Σ correct / Σ verify steps, over the requests that carry both counts.
 
-    Where some do, one for which nothing was drafted (`proposed_tokens` 0) had a step for each token.
+    Where some do, one for which nothing was drafted (`proposed_tokens` 0) had a step for each token after the first.
     """
     requests = list(requests)
     correct_tokens, verify_count = 0, 0
     if any(request.verify_count for request in requests):
         plain = [one for one in requests if one.proposed_tokens == 0 and one.verify_count is None]
-        verify_count = sum(tokens_of(one) or 0 for one in plain)
+        verify_count = sum(max(0, (tokens_of(one) or 0) - 1) for one in plain)
     for request in requests:
         correct = correct_tokens_of(request)
         if request.verify_count and correct is not None:

@@ -5,6 +5,7 @@ from typing import Final
 
 from specbench.analysis import Summary
 from specbench.analysis.cells import STOPPED, Arm, Key
+from specbench.analysis.dropped import reason
 from specbench.units import counted
 
 EVEN_MARGIN_RATIO: Final = 0.03
@@ -28,6 +29,8 @@ def sentence(
     if "synthetic" in codes:
         return _of_synthetic(arm, served)
     text = _of_baseline(served) if "baseline" in codes else _of_variant(served, codes, obstacles, baseline)
+    if "speculation_inactive" in codes and (why := reason(arm.drafter_log)) is not None:
+        text = f"{text}; {why.message}"
     return f"{text}; {_failure(arm)}" if arm.failures else text
 
 

@@ -3,7 +3,7 @@
 import re
 import shlex
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from specbench.dialects import DeathCause, LineKind
@@ -126,17 +126,21 @@ def event(text: str) -> Event | None:
         if found is not None:
             values: dict[str, Any] = {name: int(w) if w.isdigit() else w for name, w in found.groupdict().items() if w}
             if shape.name == "command":
-                values.update(command_facts(text))
+                values.update(command_facts(words_of(text)))
             return Event(shape.kind, shape.name, values)
     return None
 
 
-def command_facts(text: str) -> dict[str, Any]:
-    """`spec_type`, `drafter`, `k` of a command line, as far as it states them."""
+def words_of(text: str) -> list[str]:
+    """A command line as it stands in a log."""
     try:
-        words = shlex.split(text.lstrip("# "))
+        return shlex.split(text.lstrip("# "))
     except ValueError:
-        words = text.split()
+        return text.split()
+
+
+def command_facts(words: Sequence[str]) -> dict[str, Any]:
+    """`spec_type`, `drafter`, `k` of a command line, as far as it states them."""
     names = {"-md": "drafter", "--model-draft": "drafter", "--spec-draft-model": "drafter", "--spec-type": "spec_type"}
     names |= {"--spec-draft-n-max": "k", "--draft-max": "k", "--draft": "k", "--draft-n": "k"}
     values: dict[str, Any] = {}

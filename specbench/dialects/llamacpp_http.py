@@ -2,7 +2,9 @@
 
 Read in the answers of b11434. Asked for `timings_per_token`, every chunk carries `timings`: `predicted_n` counts the output
 tokens so far, `draft_n` those drafted, `draft_n_accepted` those accepted. One token comes a chunk, also when several were
-accepted at once. Each verify step yields one token beside the accepted ones, so steps are `predicted_n - draft_n_accepted`.
+accepted at once. The first token is the prefill's, as with every engine here; each verify step yields one token beside the
+accepted ones, so steps are `predicted_n - 1 - draft_n_accepted`. Steps that drafted nothing are among them; the log's
+`mean len` and the counters of `/metrics` leave those out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,14 +57,14 @@ class Reader:
 
 
 def _drafting(timings: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
-    """Tokens drafted and accepted, and verify steps. Of what it did not draft it says nothing: 0 drafted, no steps."""
+    """Tokens drafted and accepted, and verify steps. Where it drafted nothing it says nothing: 0 drafted, no steps."""
     drafted, accepted = count_of(timings.get("draft_n")), count_of(timings.get("draft_n_accepted"))
     predicted = count_of(timings.get("predicted_n"))
     if drafted is None and predicted is not None:
         return 0, None, None
-    if drafted is None or accepted is None or predicted is None or accepted > predicted:
+    if drafted is None or accepted is None or predicted is None or accepted >= predicted:
         return None, None, None
-    return drafted, accepted, predicted - accepted
+    return drafted, accepted, predicted - 1 - accepted
 
 
 def _text(choice: Mapping[str, Any]) -> str:

@@ -5,6 +5,8 @@
 In it: `target.gguf` (SmolLM2-135M in F32), `good.gguf` (the same in F16, half as much to read), `weak.gguf` (F16, a third
 of its layers left out), and `other.gguf`, a tiny model of random weights with another vocabulary. 1 GB. Nothing quantized:
 the pinned build of llama.cpp dies of such weights on some machines.
+
+Exit codes: 0; 75 when the model could not be downloaded; 1 when llama-quantize is lacking.
 """
 
 import os
@@ -16,11 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from specbench.engines.llamacpp import BINARY, BINARY_VARIABLE
+from specbench.errors import SpecbenchError
 from specbench.models import cache_folder
 from specbench.models.fetch import source_gguf, source_key
 from specbench.models.smollm2 import rewrite
 
 RECIPE_VERSION: Final = 2
+LACKING: Final = 75
+"""As sysexits has it: try again later."""
 WIDTH, INNER, HEADS = 64, 128, 2
 
 
@@ -103,5 +108,15 @@ def ensure() -> Path:
     return folder
 
 
+def main() -> int:
+    """The exit code."""
+    try:
+        sys.stdout.write(f"{ensure()}\n")
+    except SpecbenchError as reason:
+        noted(str(reason))
+        return LACKING
+    return 0
+
+
 if __name__ == "__main__":
-    sys.stdout.write(f"{ensure()}\n")
+    sys.exit(main())

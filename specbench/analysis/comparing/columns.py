@@ -131,7 +131,7 @@ def _add_drafts(column: Column, served: list[LeanRequest], tokens: list[int | No
         verified = request.verify_count
         if not verified:
             if verified is None and request.proposed_tokens == 0:
-                column.plain_tokens += count or 0
+                column.plain_tokens += max(0, (count or 0) - 1)
             continue
         correct = request.correct_tokens
         if correct is None and request.accept_histogram:

@@ -89,7 +89,7 @@ def trial(
     launch_index = fields.pop("launch_index", 0)
     record = TrialRecord(
         trial=Trial(variant=name, launch_index=launch_index, block_index=launch_index, order_index=0),
-        engine="sglang",
+        engine=fields.pop("engine", "sglang"),
         engine_version=fields.pop("engine_version", "0.5.23"),
         levels=tuple(
             LevelRecord(

@@ -165,5 +165,5 @@ def test_a_request_for_which_nothing_was_drafted_had_a_step_a_token() -> None:
     drafted = request(drafts=(6, 4), proposed_tokens=9)
     plain = request(1, chunks=((0.1, 1), (0.2, 9)), proposed_tokens=0)
     assert of("accept_length", cell(drafted)) == pytest.approx(1 + 6 / 4)
-    assert of("accept_length", cell(drafted, plain)) == pytest.approx(1 + 6 / (4 + 10))
+    assert of("accept_length", cell(drafted, plain)) == pytest.approx(1 + 6 / (4 + 9))
     assert of("accept_length", cell(plain)) is None

@@ -31,9 +31,9 @@ def test_every_chunk_is_counted_by_the_servers_own_total() -> None:
     assert (facts[0].verify_count, facts[0].proposed_tokens) == (None, 0)
 
 
-def test_steps_are_what_was_predicted_without_the_accepted() -> None:
+def test_steps_are_what_was_predicted_after_the_first_without_the_accepted() -> None:
     facts = Reader().read(event("x", 8, (16, 3)))
-    assert (facts.proposed_tokens, facts.correct_tokens, facts.verify_count, facts.cached_tokens) == (16, 3, 5, 3)
+    assert (facts.proposed_tokens, facts.correct_tokens, facts.verify_count, facts.cached_tokens) == (16, 3, 4, 3)
     assert Reader().read(event("x", 2, (4, 3))).verify_count is None
 
 
