@@ -4,8 +4,9 @@ from typing import Final
 
 from packaging.version import InvalidVersion, Version
 
-ONE_MTP: Final = Version("0.12")
-"""One word, `mtp`, for all models; before, each family had its own. 0.32 still takes the old ones."""
+ONE_MTP: Final = Version("0.11")
+"""One word, `mtp`, for all models. Before, each family had its own, which the server found out by itself from the model's
+configuration, whichever of them was written; 0.32 still takes the old ones."""
 DRAFT_MODELS: Final = Version("0.14")
 """V1 refuses plain draft models up to 0.13."""
 ONLY_V1: Final = Version("0.11")
@@ -15,8 +16,10 @@ SEVERAL_NODES: Final = Version("0.11.1")
 """First one that spans nodes without Ray."""
 LAST_WITH_MODULE: Final = Version("0.32.99")
 """Later ones may lack the server's module, which 0.32 calls deprecated: they get `serve`."""
+NEWER_WORDS: Final = Version("0.20")
+"""First with `dflash` and a pretended acceptance length; 0.19 knows neither."""
 PER_REQUEST: Final = Version("0.32")
-"""First one read that counts speculation by request and can pretend an acceptance length."""
+"""First one read that counts speculation by request."""
 
 
 def at_least(version: str | None, wanted: Version) -> bool:

@@ -17,6 +17,7 @@ from specbench.dialects.vllm_settings import resolved_of
 from specbench.dialects.vllm_version import (
     DRAFT_MODELS,
     LAST_WITH_MODULE,
+    NEWER_WORDS,
     OLDEST,
     ONE_MTP,
     ONLY_V1,
@@ -231,12 +232,14 @@ def _speculation_refusals(
 ) -> Iterator[str]:
     if before(version, DRAFT_MODELS) and _method(speculation, drafter) == "draft_model":
         yield f"{name}: the V1 engine of vLLM {version} has no draft models; use 0.14 or newer, or another `method`"
+    if before(version, NEWER_WORDS) and _method(speculation, drafter) == "dflash":
+        yield f"{name}: vLLM {version} does not draft by dflash; use 0.20 or newer, or another `method`"
     if speculation.topk != 1 or speculation.steps_count != speculation.proposed_tokens:
         yield f"{name}: vLLM drafts in a chain; leave `topk` and `steps` out (1 and {speculation.proposed_tokens})"
     if speculation.synthetic_length is None:
         return
-    if before(version, PER_REQUEST):
-        yield f"{name}: vLLM {version} can't pretend an acceptance length; remove `synthetic_length`, or use 0.32 or newer"
+    if before(version, NEWER_WORDS):
+        yield f"{name}: vLLM {version} can't pretend an acceptance length; remove `synthetic_length`, or use 0.20 or newer"
     if speculation.synthetic_length > speculation.draft_tokens:
         length, most = speculation.synthetic_length, speculation.draft_tokens
         yield f"{name}: a `synthetic_length` of {length:g} is more than the {most} draft tokens"

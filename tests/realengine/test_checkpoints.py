@@ -1,8 +1,10 @@
 """Preflight on real files: the tiny models that `.ci/run vllm` makes. Skipped with the reason where they were never made."""
 
+import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import numpy
 import pytest
 
 from specbench import engines
@@ -13,7 +15,7 @@ from specbench.engines import Launch
 from specbench.plan import Slot
 from specbench.preflight import Facts, find
 from specbench.suite import Drafter, Method, Model, Server, Speculation, Variant
-from tests.realengine.make import DRAFT_ROWS, HIDDEN, INNER, LAYERS, models_folder
+from tests.realengine.make import DRAFT_ROWS, HIDDEN, INNER, LAYERS, TWICE, models_folder
 
 FOLDER: Final = models_folder()
 HEADS: Final = HIDDEN
@@ -87,6 +89,38 @@ def test_names_and_shapes_are_those_that_sglang_and_vllm_load() -> None:
         "d2t": (DRAFT_ROWS,),
         "t2d": (VOCABULARY_COUNT,),
     }
+
+
+def test_what_sglang_reads_of_the_configuration() -> None:
+    """One layer, the width of the target's states, the rows of lm_head; no layer ids, so each engine takes its default."""
+    config = json.loads((FOLDER / "eagle3" / "config.json").read_text(encoding="utf-8"))
+    read = (
+        "num_hidden_layers",
+        "hidden_size",
+        "target_hidden_size",
+        "vocab_size",
+        "draft_vocab_size",
+        "tie_word_embeddings",
+    )
+    assert [config[name] for name in read] == [1, HIDDEN, HIDDEN, VOCABULARY_COUNT, DRAFT_ROWS, False]
+    assert "eagle_config" not in config
+    assert checkpoint("eagle3-two-states").auxiliary_layer_ids == TWICE
+
+
+def test_the_draft_vocabulary_is_offsets_from_draft_id_to_target_id() -> None:
+    """SGLang and vLLM add a draft id to its entry in d2t; t2d marks the target ids that come out, and SGLang skips it."""
+    offsets, mask = array("eagle3", "d2t", "<i8"), array("eagle3", "t2d", "?")
+    ids = offsets + numpy.arange(DRAFT_ROWS)
+    assert (numpy.diff(ids) > 0).all()
+    assert numpy.flatnonzero(mask).tolist() == ids.tolist()
+
+
+def array(name: str, tensor: str, kind: str) -> Any:
+    """Of a safetensors file: the length of its header, the header, the tensors."""
+    raw = (FOLDER / name / "model.safetensors").read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    begin, end = json.loads(raw[8 : 8 + length])[tensor]["data_offsets"]
+    return numpy.frombuffer(raw[8 + length + begin : 8 + length + end], dtype=kind)
 
 
 def test_the_target_has_layers_enough_for_three_states() -> None:

@@ -89,8 +89,8 @@ def test_a_server_that_others_reach_is_in_no_developer_mode() -> None:
     [
         ("eagle", "0.9.0", "eagle"),
         ("eagle3", "0.32.0", "eagle3"),
-        ("mtp", "0.11.0", "deepseek_mtp"),
-        ("mtp", "0.12.0", "mtp"),
+        ("mtp", "0.10.2", "deepseek_mtp"),
+        ("mtp", "0.11.0", "mtp"),
         ("mtp", None, "mtp"),
         ("draft_model", "0.32.0", "draft_model"),
         ("dflash", "0.32.0", "dflash"),
@@ -134,7 +134,8 @@ def test_a_pretended_length() -> None:
     found = config_of(command(pretending))
     assert (found["rejection_sample_method"], found["synthetic_acceptance_length"]) == ("synthetic", 2.5)
     with pytest.raises(SpecbenchError, match="can't pretend an acceptance length"):
-        command(pretending, version="0.20.0")
+        command(pretending, version="0.19.1")
+    assert "synthetic_acceptance_length" in config_of(command(pretending, version="0.20.0"))
 
 
 def test_newer_versions_are_launched_by_serve() -> None:
@@ -151,6 +152,7 @@ def test_newer_versions_are_launched_by_serve() -> None:
         (None, {"args": ("--model=x",)}, "sets --model in `args`"),
         (None, {"env": {"VLLM_USE_V1": 0}}, "V0 engine"),
         (None, {"version": "0.8.5"}, "vLLM 0.8.5 runs the V0 engine"),
+        (Speculation(method="dflash", drafter="d", draft_tokens=4), {"version": "0.19.0"}, "use 0.20 or newer"),
     ],
 )
 def test_what_it_can_not_do_is_a_sentence(speculation: Speculation | None, fields: dict[str, Any], words: str) -> None:
