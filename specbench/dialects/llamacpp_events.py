@@ -143,6 +143,7 @@ def command_facts(words: Sequence[str]) -> dict[str, Any]:
     """`spec_type`, `drafter`, `k` of a command line, as far as it states them."""
     names = {"-md": "drafter", "--model-draft": "drafter", "--spec-draft-model": "drafter", "--spec-type": "spec_type"}
     names |= {"--spec-draft-n-max": "k", "--draft-max": "k", "--draft": "k", "--draft-n": "k"}
+    names["--spec-ngram-simple-size-m"] = "k"
     values: dict[str, Any] = {}
     for word, after in zip(words, [*words[1:], ""], strict=True):
         flag, equals, attached = word.partition("=")

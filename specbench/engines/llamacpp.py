@@ -151,7 +151,11 @@ def _speculation_words(speculation: Speculation, drafter: Drafter | None) -> lis
     words = ["--spec-type", TYPES[method]]
     if drafter is not None:
         words += ["--spec-draft-model", str(Path(drafter.path).expanduser())]
-    words += ["--spec-draft-n-max", str(speculation.proposed_tokens)]
+    if method == "prompt_lookup":  # which does not heed --spec-draft-n-max: left alone it proposes 48 tokens
+        words += ["--spec-ngram-simple-size-m", str(speculation.proposed_tokens)]
+        words += ["--spec-ngram-simple-size-n", str(speculation.ngram)] if speculation.ngram is not None else []
+    else:
+        words += ["--spec-draft-n-max", str(speculation.proposed_tokens)]
     if speculation.synthetic_length is not None:
         words += ["--spec-synth-len", f"{speculation.synthetic_length:g}"]
     return words

@@ -159,7 +159,7 @@ def _llamacpp(argv: Sequence[str]) -> Speculating:
     flags = flag_values(dashed)
     kinds = [one for one in flags.get("spec-type", "").split(",") if one and one != "none"]
     written = Speculating(flags=flags)
-    proposed = written.number("spec-draft-n-max", "draft-max", "draft")
+    proposed = written.number("spec-ngram-simple-size-m", "spec-draft-n-max", "draft-max", "draft")
     return Speculating(
         flags=flags,
         algorithm=LLAMA_TYPES.get(kinds[0], kinds[0].upper()) if kinds else None,

@@ -16,6 +16,8 @@ from specbench.store import StoredRun
 from tests.realengine.outcome_any import against_numbers, other_answers, rows, sums
 
 DRAFTING: Final = ("good", "target-as-drafter", "weak", "lookup")
+DRAFT_TOKENS: Final = 4
+"""K of every variant."""
 ACCEPTED_AT_LEAST: Final = 3.0
 """AL of the two drafters that hold the target's own weights; 5 is the ceiling."""
 SILENT: Final = {
@@ -72,6 +74,9 @@ def _sources(name: str, arm: Arm) -> Iterator[str]:
             yield f"{place}: no counters of /metrics"
         elif ours != [sum(each) for each in zip(*theirs, strict=True)]:
             yield f"{place}: accepted, proposed are {ours} by the answers and {theirs} by /metrics"
+        positions = max((len(one.position_tokens) for one in counted if one is not None), default=0)
+        if positions > DRAFT_TOKENS:
+            yield f"{place}: {positions} tokens were proposed at once, not {DRAFT_TOKENS}"
         exact, by_metrics = pooled_accept_length(cell.served), counted_accept_length(cell)
         if exact != by_metrics:
             yield f"{place}: AL {exact} by the answers and {by_metrics} by /metrics"

@@ -45,6 +45,13 @@ def test_prompt_lookup_has_no_drafter() -> None:
     assert "--spec-draft-model" not in command(Speculation(method="prompt_lookup", draft_tokens=5))
 
 
+def test_prompt_lookup_has_lengths_of_its_own() -> None:
+    words = command(Speculation(method="prompt_lookup", draft_tokens=5, ngram=3))
+    lengths = ("--spec-ngram-simple-size-m", "4", "--spec-ngram-simple-size-n", "3")
+    assert words[words.index("--spec-type") :] == ("--spec-type", "ngram-simple", *lengths)
+    assert "--spec-ngram-simple-size-n" not in command(Speculation(method="prompt_lookup", draft_tokens=5))
+
+
 @pytest.mark.parametrize(
     ("speculation", "fields", "words"),
     [
