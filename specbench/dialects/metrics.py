@@ -71,12 +71,6 @@ def parse_metrics(text: str) -> dict[str, float]:
     return found
 
 
-def accept_length_between(before: Mapping[str, float], after: Mapping[str, float]) -> float | None:
-    """1 + Δ accepted / Δ drafts by the counters of vLLM and llama.cpp, all their labels together; None without any."""
-    counted = counted_between(before, after)
-    return 1 + counted.accepted_tokens / counted.draft_count if counted is not None and counted.draft_count else None
-
-
 def counts_speculation(after: Mapping[str, float]) -> bool:
     """Whether the server is one that would count drafts here if it speculated."""
     return any(name.startswith(COUNTING) for name in after)

@@ -22,7 +22,8 @@ BINARY: Final = "llama-server"
 BINARY_VARIABLE: Final = "SPECBENCH_LLAMA_SERVER"
 """Names the program where it is not on the PATH."""
 VERSION_TIMEOUT_S: Final = 20.0
-VERSION: Final = re.compile(r"version: (\d+)")
+VERSION: Final = re.compile(r"version: (?P<word>\d[\w.+-]*)(?: \(build (?P<build>\d+))?")
+"""`5123 (0c1e570)` in older builds, `0.5.0-dev (build 11434, commit 0c1e570)` in newer ones."""
 TYPES: Final[dict[Method, str]] = {
     "draft_model": "draft-simple",
     "eagle3": "draft-eagle3",
@@ -41,7 +42,7 @@ class LlamaCpp:
     endpoints = Endpoints(ready=("/health",), server_info=("/props",), metrics="/metrics", ready_line_wait_s=10.0)
 
     def version(self, variant: Variant) -> str | None:
-        """The build's number, as the program prints it."""
+        """The build's number, as the program prints it; its version where it was built without llama.cpp's history."""
         return _version(_binary())
 
     def obstacles(self, model: Model, drafter: Drafter | None, variant: Variant) -> tuple[str, ...]:
@@ -171,8 +172,16 @@ def _version(binary: str) -> str | None:
         done = subprocess.run((binary, "--version"), capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = VERSION.search(done.stdout + done.stderr)
-    return f"b{found[1]}" if found else None
+    return version_of(done.stdout + done.stderr)
+
+
+def version_of(said: str) -> str | None:
+    """Of what `--version` prints. A build without the history, or with one commit of it, has no number that tells."""
+    found = VERSION.search(said)
+    if found is None:
+        return None
+    number = found["build"] or (found["word"] if found["word"].isdigit() else "0")
+    return f"b{number}" if int(number) > 1 else found["word"] if "." in found["word"] else None
 
 
 ENGINE: Final[Engine] = LlamaCpp()

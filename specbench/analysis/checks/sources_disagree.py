@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 from specbench.analysis import Finding
 from specbench.analysis.cells import ALL_WORKLOADS, Arm, Cell, pooled
 from specbench.analysis.checks import Check, Evidence
-from specbench.analysis.metrics import logged_accept_length, pooled_accept_length
+from specbench.analysis.metrics import counted_accept_length, logged_accept_length, pooled_accept_length
 from specbench.analysis.profile import depths, streams_by_step
-from specbench.dialects.metrics import accept_length_between, counted_between, gauged_accept_length
+from specbench.dialects.metrics import counted_between, gauged_accept_length
 
 TOLERATED_RATIO: Final = 0.01
 SERIOUS_RATIO: Final = 0.05
@@ -64,7 +64,7 @@ def _reason(source: str, arm: Arm, worst: Difference) -> tuple[str, bool]:
         return _chunk_reason(worst)
     if source == "the gauge of /metrics":
         return "the gauge did not move while the level ran: it is stale", False
-    return "they hold requests of others, or count steps that drafted only", False
+    return "they hold requests of others", False
 
 
 def _chunk_reason(worst: Difference) -> tuple[str, bool]:
@@ -121,17 +121,11 @@ def _by_chunks(arm: Arm) -> list[Difference]:
 
 
 def _by_counters(arm: Arm) -> list[Difference]:
-    """Only where every request drafted in every step: vLLM's and llama.cpp's counters leave out steps without a draft."""
-    if arm.variant.speculation is None or arm.variant.speculation.method == "prompt_lookup":
-        return []
+    """With the steps that drafted nothing, which vLLM's and llama.cpp's counters leave out."""
     found = []
     for cell in arm.cells.values():
-        readings = [load.counters for load in cell.loads if load.counters]
-        exact = pooled_accept_length(cell.served)
-        if exact is None or len(readings) != 1 or len(cell.served) < len(cell.requests):
-            continue
-        counted = accept_length_between(*readings[0])
-        if counted is not None and all(one.verify_count for one in cell.served):
+        exact, counted = pooled_accept_length(cell.served), counted_accept_length(cell)
+        if exact is not None and counted is not None and len(cell.served) == len(cell.requests):
             found.append(Difference(cell, counted, exact))
     return found
 

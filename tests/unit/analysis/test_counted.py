@@ -86,6 +86,19 @@ def test_a_server_that_counts_and_has_no_drafts_does_not_speculate() -> None:
     assert found.summaries[1].accept_source == "none"
 
 
+def test_steps_that_drafted_nothing_are_no_disagreement() -> None:
+    """61 tokens in 25 steps by the answer; the counters know the 20 that drafted, and their 35 accepted tokens."""
+    drafted = request(chunks=[(0.1, 1), *((0.1 + 0.01 * step, 1) for step in range(1, 61))], drafts=(35, 25))
+    asked = suite([variant("plain"), variant("spec", speculation=SPECULATION)])
+    trials = [
+        trial("plain", [request()]),
+        trial("spec", [drafted], [reading("begin", 0, 0, 0), reading("end", 20, 35, 61)]),
+    ]
+    found = judge_run(run(asked, trials))
+    assert found.summaries[1].accept_length == 1 + 35 / 25
+    assert not [one for one in found.findings if one.code == "sources_disagree" and "counters" in one.message]
+
+
 def test_requests_come_first_and_a_log_that_says_otherwise_is_told() -> None:
     requests = steady_requests("chat", 1, 0.01, 3, speculating=True)
     asked = suite([variant("plain"), variant("spec", speculation=SPECULATION)])

@@ -7,7 +7,7 @@ import pytest
 
 from specbench import engines
 from specbench.engines import Launch
-from specbench.engines.llamacpp import BINARY_VARIABLE
+from specbench.engines.llamacpp import BINARY_VARIABLE, version_of
 from specbench.errors import SpecbenchError
 from specbench.plan import Slot
 from specbench.suite import Drafter, Model, Server, Speculation, Variant
@@ -65,6 +65,20 @@ def test_what_it_can_not_do_is_a_sentence(speculation: Speculation | None, field
     with pytest.raises(SpecbenchError) as caught:
         command(speculation, **fields)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ("version: 5123 (0c1e570)\nbuilt with cc", "b5123"),
+        ("version: 0 (unknown)", None),
+        ("version: 0.5.0-dev (build 1, commit 0c1e570)\nbuilt with GNU 12.2.0", "0.5.0-dev"),
+        ("version: 0.5.0 (build 11434, commit 0c1e570)", "b11434"),
+        ("nothing of it", None),
+    ],
+)
+def test_the_version_as_old_and_new_builds_print_it(said: str, version: str | None) -> None:
+    assert version_of(said) == version
 
 
 def test_obstacles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
