@@ -51,13 +51,12 @@ def faults(stored: StoredRun) -> Iterator[str]:
 
 
 def _lengths(judgement: Judgement) -> Iterator[str]:
+    """That the target as its own drafter loses is seen in the table and not demanded: a machine that does else at the
+    baseline's turn makes it win."""
     for name in ("good", "target-as-drafter"):
         lengths = [row.accept_length or 0 for row in rows(judgement, name)]
         if min(lengths, default=0) < ACCEPTED_AT_LEAST:
             yield f"{name}: AL {lengths}, should be at least {ACCEPTED_AT_LEAST}"
-    for row in rows(judgement, "target-as-drafter"):
-        if (row.speedup_ratio or 2) >= 1:
-            yield f"target-as-drafter, {row.workload}: {row.speedup_ratio}×, though its drafts cost what they save"
     copied = [row.accept_length or 0 for row in rows(judgement, "lookup") if row.workload == "copy"]
     if min(copied, default=0) <= 1:
         yield f"lookup: AL {copied} where the prompt holds the answer, should be above 1"
