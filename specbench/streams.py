@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from specbench import store
 from specbench.errors import StoreError
+from specbench.plan import Trial
 from specbench.records import Observation, RunRecord, TrialRecord
 from specbench.units import Second
 
@@ -24,6 +25,9 @@ BLOCK_BYTES = 256 * 1024
 """Small enough to stay in the processor's cache while it is worked on."""
 SHARED_BYTES = 256 * 1024 * 1024
 """From here on several processes read faster than they take to start."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""Of tokens or steps: an answer with more than that, or fewer than none, was not seen but made up."""
 
 Extra = TypeVar("Extra")
 Result = TypeVar("Result")
@@ -45,10 +49,10 @@ class LeanRequest(Struct, gc=False, kw_only=True):
     stepped: bool = False
     chunk_s: tuple[Second, ...] = ()
     chunk_tokens: tuple[int, ...] = ()
-    output_tokens: int | None = None
-    verify_count: int | None = None
-    correct_tokens: int | None = None
-    proposed_tokens: int | None = None
+    output_tokens: Count | None = None
+    verify_count: Count | None = None
+    correct_tokens: Count | None = None
+    proposed_tokens: Count | None = None
     accept_histogram: tuple[int, ...] = ()
     error: str | None = None
 
@@ -67,18 +71,25 @@ class OpenLaunch(Struct, frozen=True, kw_only=True):
         """All of them, in memory. Raises StoreError."""
         return store.read_lines(Path(self.folder) / store.OBSERVATIONS_FILE, Observation)[0]
 
-    def telemetry(self) -> tuple[Observation, ...]:
-        """Observations of the GPUs only; the others are passed over undecoded. Raises StoreError."""
+    def telemetry(self) -> tuple[tuple[Observation, ...], int]:
+        """Observations of the GPUs only, the others passed over undecoded, and the number of all. Raises StoreError."""
         path = Path(self.folder) / store.OBSERVATIONS_FILE
-        if not path.is_file():
-            return ()
-        with path.open("rb") as file:
-            lines = [line for line in file if TELEMETRY in line and line.endswith(b"\n")]
+        line_count, lines = 0, []
+        try:
+            with path.open("rb") as file:
+                for line in file:
+                    line_count += line.endswith(b"\n")
+                    if TELEMETRY in line and line.endswith(b"\n"):
+                        lines.append(line)
+        except FileNotFoundError:
+            return (), 0
+        except OSError as error:
+            raise StoreError(f"{path}: can't be read: {error.strerror}") from None
         try:
             found = [msgspec.json.decode(line, type=Observation) for line in lines]
         except (msgspec.DecodeError, RecursionError) as error:
             raise StoreError(f"{path}: a line of telemetry can't be read: {error}") from None
-        return tuple(one for one in found if one.source == "telemetry")
+        return tuple(one for one in found if one.source == "telemetry"), line_count
 
     @property
     def size_bytes(self) -> int:
@@ -94,26 +105,28 @@ class OpenRun(Struct, frozen=True, kw_only=True):
     run: RunRecord
     launches: tuple[OpenLaunch, ...]
 
+    @property
+    def simulated(self) -> bool:
+        """Whether any of its figures come from a cost model."""
+        return self.run.simulated or any(one.record.simulated for one in self.launches)
+
     def of(self, variant: str) -> tuple[OpenLaunch, ...]:
         """One variant's launches."""
         return tuple(one for one in self.launches if one.record.trial.variant == variant and not one.record.trial.alone)
+
+    def lacks(self, variant: str) -> tuple[Trial, ...]:
+        """One variant's launches that were planned and of which nothing is stored."""
+        there = {one.record.trial for one in self.launches}
+        return tuple(one for one in self.run.trials if one.variant == variant and not one.alone and one not in there)
 
 
 def open_result(folder: Path | str) -> OpenRun:
     """Reads `run.json` and the manifests. Raises StoreError in one sentence."""
     folder = Path(folder)
-    if not (folder / store.RUN_FILE).is_file():
-        raise StoreError(
-            f"{folder}: no result of specbench: it has no {store.RUN_FILE}; give a folder such as results/<suite>-<utc>"
-        )
-    run = store.read_manifest(folder / store.RUN_FILE, RunRecord)
-    places = [store.inside(folder, trial.folder) for trial in run.trials]
-    begun = tuple(_launch(place) for place in places if (place / store.MANIFEST_FILE).is_file())
-    return OpenRun(folder=str(folder), run=run, launches=begun)
-
-
-def _launch(place: Path) -> OpenLaunch:
-    return OpenLaunch(folder=str(place), record=store.read_manifest(place / store.MANIFEST_FILE, TrialRecord))
+    run = store.read_plan(folder)
+    begun = store.begun(folder, run)
+    launches = tuple(OpenLaunch(folder=str(place), record=store.read_launch(place, trial)) for place, trial in begun)
+    return OpenRun(folder=str(folder), run=run, launches=launches)
 
 
 def each_launch(

@@ -99,6 +99,11 @@ def holm_alphas(p_values: Mapping[str, float], alpha: float) -> dict[str, float]
     return alphas
 
 
+def ratio_of(log_ratio: float) -> Ratio:
+    """The change that a log ratio stands for, B / A - 1; finite for any, for JSON knows no infinity."""
+    return math.expm1(min(log_ratio, 700.0))
+
+
 def t_tail(t: float, freedom: int) -> float:
     """P(T > t)."""
     if math.isinf(t):

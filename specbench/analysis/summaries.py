@@ -71,7 +71,8 @@ def speedup(cell: Cell, baseline: Cell) -> Ratio | None:
 def speedup_interval(cell: Cell, baseline: Cell) -> tuple[Ratio, Ratio] | None:
     """At 99 %, by the t of the log ratios of launches of the same block. None with fewer than three such pairs."""
     ours, theirs = ({block: speed_tps(one) for block, one in by_block(each).items()} for each in (cell, baseline))
-    logs = [math.log(mine / other) for block, mine in ours.items() if mine and (other := theirs.get(block))]
+    ratios = [mine / other for block, mine in ours.items() if mine and (other := theirs.get(block))]
+    logs = [math.log(one) for one in ratios if 0 < one < math.inf]
     if len(logs) < PAIRS_LIMIT_COUNT:
         return None
     low, high = stats.interval(stats.paired(logs), ALPHA_RATIO)

@@ -46,5 +46,5 @@ def calibration_for(result: OpenRun, named: str | None) -> Calibration | None:
     run = result.run
     host = str(run.environment.get("host") or "unknown")
     above = Path(result.folder).resolve().parents[:SEARCHED_COUNT]
-    paths = (calibration_path(one, run.suite_name, host, run.simulated) for one in above)
+    paths = (calibration_path(one, run.suite_name, host, result.simulated) for one in above)
     return next((read_calibration(path) for path in paths if path.is_file()), None)

@@ -25,7 +25,18 @@ from specbench.store.files import (
     replace_file,
 )
 from specbench.store.lock import LOCK_FILE, Lock
-from specbench.store.reading import StoredRun, StoredTrial, read_lines, read_manifest, read_run, read_trial
+from specbench.store.reading import (
+    StoredRun,
+    StoredTrial,
+    begun,
+    lost_count,
+    read_launch,
+    read_lines,
+    read_manifest,
+    read_plan,
+    read_run,
+    read_trial,
+)
 from specbench.store.writing import LineFile, RunWriter, TrialWriter, create_run, open_run
 
 __all__ = [
@@ -43,12 +54,16 @@ __all__ = [
     "StoredRun",
     "StoredTrial",
     "TrialWriter",
+    "begun",
     "create_run",
     "inside",
+    "lost_count",
     "open_run",
     "pretty",
+    "read_launch",
     "read_lines",
     "read_manifest",
+    "read_plan",
     "read_run",
     "read_trial",
     "replace_file",

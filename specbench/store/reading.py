@@ -1,6 +1,7 @@
 """Reading a results folder: what can't be read without a doubt raises `StoreError`."""
 
 from collections.abc import Iterator
+from itertools import starmap
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,31 +53,47 @@ class StoredRun(Struct, frozen=True, kw_only=True):
 def read_run(folder: Path | str) -> StoredRun:
     """A run and all its launches that were begun. Raises StoreError in one sentence."""
     folder = Path(folder)
+    run = read_plan(folder)
+    return StoredRun(folder=str(folder), run=run, trials=tuple(starmap(read_trial, begun(folder, run))))
+
+
+def read_plan(folder: Path) -> RunRecord:
+    """Its `run.json`. Raises StoreError, also where a launch is named twice."""
     if not _is_file(folder / RUN_FILE):
         raise StoreError(
             f"{folder}: no result of specbench: it has no {RUN_FILE}; give a folder such as results/<suite>-<utc>"
         )
     run = read_manifest(folder / RUN_FILE, RunRecord)
-    return StoredRun(folder=str(folder), run=run, trials=tuple(_begun_trials(folder, run)))
+    names = [trial.folder for trial in run.trials]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise StoreError(f"{folder / RUN_FILE}: names the launch {twice} twice")
+    return run
 
 
-def _begun_trials(folder: Path, run: RunRecord) -> Iterator[StoredTrial]:
-    """A folder without a manifest was cut off before anything was recorded."""
+def begun(folder: Path, run: RunRecord) -> Iterator[tuple[Path, Trial]]:
+    """Folders of launches, in the plan's order. One without a manifest was cut off before anything was recorded."""
     for trial in run.trials:
         place = inside(folder, trial.folder)
         if _is_file(place / MANIFEST_FILE):
-            yield read_trial(place, trial)
+            yield place, trial
+
+
+def read_launch(folder: Path, trial: Trial) -> TrialRecord:
+    """A launch's manifest. Raises StoreError when it holds another trial than the plan says."""
+    record = read_manifest(folder / MANIFEST_FILE, TrialRecord)
+    if record.trial != trial:
+        raise StoreError(f"{folder / MANIFEST_FILE}: holds another trial than {RUN_FILE} says: {record.trial.folder}")
+    return record
 
 
 def read_trial(folder: Path, trial: Trial) -> StoredTrial:
     """One launch's folder. Raises StoreError when it holds another trial than the plan says."""
-    record = read_manifest(folder / MANIFEST_FILE, TrialRecord)
-    if record.trial != trial:
-        raise StoreError(f"{folder / MANIFEST_FILE}: holds another trial than {RUN_FILE} says: {record.trial.folder}")
+    record = read_launch(folder, trial)
     requests, requests_dropped = read_lines(folder / REQUESTS_FILE, RequestRecord)
     observations, observations_dropped = read_lines(folder / OBSERVATIONS_FILE, Observation)
-    lost_requests = _missing_count(folder / REQUESTS_FILE, len(requests), record.request_count, record.complete)
-    lost = _missing_count(folder / OBSERVATIONS_FILE, len(observations), record.observation_count, record.complete)
+    lost_requests = lost_count(folder / REQUESTS_FILE, len(requests), record.request_count, record.complete)
+    lost = lost_count(folder / OBSERVATIONS_FILE, len(observations), record.observation_count, record.complete)
     return StoredTrial(
         folder=str(folder),
         record=record,
@@ -88,8 +105,11 @@ def read_trial(folder: Path, trial: Trial) -> StoredTrial:
     )
 
 
-def _missing_count(path: Path, found_count: int, counted_count: int | None, complete: bool) -> int:
-    """0 where nobody counted. Raises StoreError for more lines than a complete launch wrote: they can't all be its own."""
+def lost_count(path: Path, found_count: int, counted_count: int | None, complete: bool) -> int:
+    """Lines that were counted and are not there; 0 where nobody counted.
+
+    Raises StoreError for more than a complete launch wrote: they can't all be its own.
+    """
     if counted_count is None:
         return 0
     if complete and found_count > counted_count:

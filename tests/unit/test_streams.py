@@ -57,7 +57,8 @@ def test_telemetry_is_found_among_other_observations(tmp_path: Path) -> None:
         b'{"at_s":3.0,"source":"telemetry","na',
     ]
     (folder / "baseline.launch0" / "observations.jsonl").write_bytes(b"\n".join(lines))
-    assert [one.at_s for one in open_result(folder).launches[0].telemetry()] == [2.0]
+    found, line_count = open_result(folder).launches[0].telemetry()
+    assert ([one.at_s for one in found], line_count) == ([2.0], 2)
 
 
 def test_processes_give_what_one_gives_and_tell_faults_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

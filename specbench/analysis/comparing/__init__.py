@@ -72,7 +72,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
     code: str
     """`differs`, `launches_shared`, `too_few_launches`, `launch_failed`, `requests_failed`, `level_missing`,
-    `gpu_throttled`, `simulated_against_real`, `not_measured`."""
+    `launch_missing`, `lines_lost`, `impossible`, `gpu_throttled`, `simulated_against_real`, `not_measured`."""
     message: str
 
 

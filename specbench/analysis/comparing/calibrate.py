@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from specbench.analysis import stats
 from specbench.analysis.comparing import ALPHA_RATIO, MARGIN_RATIO, PRIMARY, SideFacts
 from specbench.analysis.comparing.decide import detectable
 from specbench.analysis.comparing.keys import keys_of
@@ -74,7 +75,7 @@ def calibrated(side: Side) -> Calibration:
     return Calibration(
         suite_name=side.suite.name,
         host=str(side.run.environment.get("host") or "unknown"),
-        simulated=side.run.simulated,
+        simulated=side.simulated,
         run=side.facts,
         keys=keys_of(side.run, side.suite, side.variant, [one.record for one in side.launches]),
         spreads=tuple(_spread(metric, values) for metric, values in logs.items() if values is not None),
@@ -93,7 +94,7 @@ def outlooks(calibration: Calibration, metrics: Sequence[str] = PRIMARY, alpha: 
         Outlook(
             pair_count=count,
             detectable_ratio={
-                one.metric: math.expm1(detectable(one.launch_sd_ratio * math.sqrt(2), count, alpha, len(spreads)))
+                one.metric: stats.ratio_of(detectable(one.launch_sd_ratio * math.sqrt(2), count, alpha, len(spreads)))
                 for one in spreads
             },
         )

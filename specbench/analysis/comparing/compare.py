@@ -1,11 +1,11 @@
 """Two results, or two variants of one, to a `Comparison`. The order of work is the order of this file."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from specbench.analysis import stats
 from specbench.analysis.cells import Key, suite_of
 from specbench.analysis.comparing import (
     PRIMARY_LIMIT_COUNT,
@@ -62,10 +62,13 @@ def compare_runs(a: OpenRun, b: OpenRun, options: Options, calibration: Calibrat
         raise SpecbenchError(f"{text}; {a.folder} has: {', '.join(a_known)}; {b.folder} has: {', '.join(b_known)}")
     if not options.variants:
         names = [name for name in common if a.of(name) or b.of(name)] or common
+    named = dict.fromkeys((a.run.suite_name, b.run.suite_name))
+    renamed = (f"Two suites: A is of '{a.run.suite_name}', B of '{b.run.suite_name}'.",) if len(named) > 1 else ()
     single = [name for name in dict.fromkeys((*a_known, *b_known)) if name not in names and not options.variants]
-    notes = (f"Not in both results, or never launched, and left out: {', '.join(single)}.",) if single else ()
+    left_out = (f"Not in both results, or never launched, and left out: {', '.join(single)}.",) if single else ()
     a_sides, b_sides = read_sides([(a, a_suite, names), (b, b_suite, names)])
-    return compare_sides([(a_sides[name], b_sides[name]) for name in names], options, calibration, notes, within=False)
+    pairs = [(a_sides[name], b_sides[name]) for name in names]
+    return compare_sides(pairs, options, calibration, (*renamed, *left_out), within=False)
 
 
 def compare_within(
@@ -119,7 +122,7 @@ def compare_sides(
         a_folder=a.facts.folder,
         b_folder=b.facts.folder,
         within=within,
-        simulated=a.run.simulated or b.run.simulated,
+        simulated=a.simulated or b.simulated,
         rehearsal=b.run.rehearsal or a.run.rehearsal,
         alpha_ratio=options.alpha_ratio,
         margin_ratio=options.margin_ratio,
@@ -143,11 +146,22 @@ def _case(a: Side, b: Side, options: Options, calibration: Calibration | None) -
     pairing = pairing_of(a, b, options.level)
     under_test, undeclared = split_differences(a, b, options.factors)
     found = refusals(a, b, len(pairing.a_launches), undeclared, len(pairing.levels))
+    found = found or tuple(_one_sided(pairing, options))
     questions = {} if found else _questions(pairing, options, calibration)
     if not found and not questions:
         text = f"no primary metric was measured on both sides: {', '.join(options.metrics)}"
         found = (Refusal(code="not_measured", message=text),)
     return _Case(pairing=pairing, under_test=under_test, refusals=found, questions=questions)
+
+
+def _one_sided(pairing: Pairing, options: Options) -> Iterator[Refusal]:
+    """What one side lost can't be shown to be no worse. Only acceptance is rightly lacking where nothing is drafted."""
+    drafting = [side.variant.speculation is not None for side in (pairing.a, pairing.b)]
+    for metric in dict.fromkeys(options.metrics):
+        lacking = pairing.without(metric)
+        if len(lacking) == 1 and (metric != "accept_length" or all(drafting)):
+            text = f"{metric} was not measured, or is 0, in a launch of {lacking[0]}, and was in all of the other side"
+            yield Refusal(code="not_measured", message=f"{text} (name other metrics with --metric to do without)")
 
 
 def _questions(pairing: Pairing, options: Options, calibration: Calibration | None) -> dict[str, Question]:
@@ -196,7 +210,7 @@ def _answer(case: _Case, metric: str, decision: Decision) -> Answer:
         gate_note="" if question.gated else "the sides draft differently, so more acceptance is not better",
         launches_needed_count=decision.launches_needed_count,
         pair_sd_ratio=decision.seen.sd,
-        detectable_ratio=math.expm1(decision.detectable_ratio),
+        detectable_ratio=stats.ratio_of(decision.detectable_ratio),
         sd_source="these launches" if question.launch_sd_ratio is None else "calibration",
     )
 
@@ -204,7 +218,11 @@ def _answer(case: _Case, metric: str, decision: Decision) -> Answer:
 def _notes(pairing: Pairing, options: Options, decided: Mapping[str, Decision]) -> list[str]:
     plain = pairing.a.variant.speculation is None and pairing.b.variant.speculation is None
     untested = [name for name in options.metrics if name not in decided and not (plain and name == "accept_length")]
-    found = [f"{name} is not tested: {pairing.missing(name)}." for name in untested]
+    found = []
+    for name in untested:
+        lacking = pairing.without(name)
+        reason = "neither side has it" if len(lacking) == 2 else f"side {lacking[0]} does not have it"
+        found.append(f"{name} is not tested: {reason}.")
     missing = unknown(side_keys(pairing.a), side_keys(pairing.b))
     if missing:
         found.append(f"Recorded on one side only, so not compared: {', '.join(missing)}.")

@@ -130,7 +130,8 @@ def _load(run: RunRecord, suite: Suite) -> dict[str, Any]:
         for name, value in msgspec.to_builtins(workload).items():
             if name not in LOAD_IGNORED:
                 found[f"workload.{workload.name}.{name}"] = value
-        found[f"workload.{workload.name}.prompts"] = run.datasets.get(workload.name, {}).get("sha256")
+        dataset = run.datasets.get(workload.name)
+        found[f"workload.{workload.name}.prompts"] = dataset.get("sha256") if isinstance(dataset, dict) else dataset
     return found
 
 

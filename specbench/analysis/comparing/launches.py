@@ -1,6 +1,7 @@
 """A side: one variant's launches with their figures by level, and what forbids to use them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
@@ -10,14 +11,17 @@ from specbench.analysis.cells import Cell, Key, Load, arm_of, decode_samples
 from specbench.analysis.comparing import Refusal, SideFacts
 from specbench.analysis.comparing.columns import Column, figures, read_columns
 from specbench.analysis.metrics import logged_accept_length
+from specbench.plan import Trial
 from specbench.records import LevelRecord, RunRecord, TrialRecord
-from specbench.store import StoredRun, StoredTrial
-from specbench.streams import OpenLaunch, OpenRun, each_launch
+from specbench.store import OBSERVATIONS_FILE, REQUESTS_FILE, StoredRun, StoredTrial, lost_count
+from specbench.streams import LeanRequest, OpenLaunch, OpenRun, each_launch
 from specbench.suite import Slo, Suite, Variant, Workload
 from specbench.units import counted
 
 THROTTLED: Final = "gpu_throttled"
 """The check whose finding forbids to use a launch."""
+LEAST, MOST = 1e-9, 1e12
+"""Of seconds, of tokens and requests a second."""
 
 
 class LaunchFigures(Struct, frozen=True, kw_only=True):
@@ -37,23 +41,49 @@ class LaunchFigures(Struct, frozen=True, kw_only=True):
     @property
     def identity(self) -> tuple[Any, ...]:
         """The same only for one and the same launch, in whatever folder it lies."""
-        times = tuple((key, column.request_count, column.all_done_s) for key, column in self.columns.items())
-        return self.record.trial, self.record.started_utc, times
+        return self.record.trial, self.record.started_utc, self.times
+
+    @property
+    def times(self) -> tuple[Any, ...]:
+        """No two launches end all their levels at the same moments. Empty without requests."""
+        return tuple(
+            (key, one.request_count, one.all_due_s, one.all_done_s) for key, one in self.columns.items() if one.request_count
+        )
 
 
 class Side(Struct, frozen=True, kw_only=True):
     """One variant of one result."""
 
     run: RunRecord
+    simulated: bool
     suite: Suite
     variant: Variant
     facts: SideFacts
     launches: tuple[LaunchFigures, ...]
+    lacking: tuple[Trial, ...] = ()
+    """Planned launches of which nothing is stored."""
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
         """What its own launches forbid."""
-        return tuple(one for launch in self.launches for one in launch.refusals)
+        return (*self._lacking(), *self._repeated(), *(one for launch in self.launches for one in launch.refusals))
+
+    def _lacking(self) -> Iterator[Refusal]:
+        """Those that are there are a choice that somebody, or the fault that ended the run, has made."""
+        if self.lacking:
+            names = ", ".join(one.folder for one in self.lacking)
+            remedy = f"specbench run --resume {self.facts.folder}"
+            yield Refusal(code="launch_missing", message=f"'{self.facts.folder}' lacks {names} of its plan: {remedy}")
+
+    def _repeated(self) -> Iterator[Refusal]:
+        """One launch stored under two numbers would count twice."""
+        seen: dict[Any, str] = {}
+        for launch in self.launches:
+            name = launch.record.trial.folder
+            other = seen.setdefault(launch.times, name) if launch.times else name
+            if other != name:
+                text = f"'{self.facts.folder}': {other} and {name} hold the same requests"
+                yield Refusal(code="launches_shared", message=text)
 
 
 def read_sides(asked: Sequence[tuple[OpenRun, Suite, Sequence[str]]]) -> list[dict[str, Side]]:
@@ -76,7 +106,15 @@ def _side(result: OpenRun, suite: Suite, name: str, launches: Sequence[LaunchFig
         launch_count=len(launches),
         engine=" ".join(filter(None, (variant.engine, version))),
     )
-    return Side(run=result.run, suite=suite, variant=variant, facts=facts, launches=tuple(launches))
+    return Side(
+        run=result.run,
+        simulated=result.simulated,
+        suite=suite,
+        variant=variant,
+        facts=facts,
+        launches=tuple(launches),
+        lacking=result.lacks(name),
+    )
 
 
 def _levels(suite: Suite) -> dict[Key, Workload]:
@@ -87,15 +125,25 @@ def launch_figures(launch: OpenLaunch, suite: Suite) -> LaunchFigures:
     """Reads the launch's requests, and its observations where the requests do not tell its acceptance."""
     levels = _levels(suite)
     slos: dict[Key, Slo | None] = {key: one.slo for key, one in levels.items()}
-    columns = read_columns(launch.requests(), slos)
+    columns = read_columns(_own_requests(launch), slos)
     driven = {key: [one for one in launch.record.levels if (one.workload, one.concurrency) == key] for key in levels}
     whole = [key for key in levels if _is_whole(columns[key], driven[key])]
     values = {key: figures(columns[key], _rate_rps(levels[key])) for key in whole}
     for key in whole:
         if values[key]["accept_length"] is None:
             values[key]["accept_length"] = _logged_length(launch, key, driven[key])
-    refusals = _refusals(launch, columns, {key: one for key, one in levels.items() if key not in whole}, suite)
+    refusals = _refusals(launch, columns, values, {key: one for key, one in levels.items() if key not in whole}, suite)
     return LaunchFigures(record=launch.record, figures=values, columns=columns, refusals=refusals)
+
+
+def _own_requests(launch: OpenLaunch) -> Iterator[list[LeanRequest]]:
+    """Raises StoreError for more lines than the launch wrote."""
+    line_count = 0
+    for block in launch.requests():
+        line_count += len(block)
+        yield block
+    record = launch.record
+    lost_count(Path(launch.folder) / REQUESTS_FILE, line_count, record.request_count, record.complete)
 
 
 def _rate_rps(workload: Workload) -> float | None:
@@ -115,8 +163,14 @@ def _logged_length(launch: OpenLaunch, key: Key, driven: Sequence[LevelRecord]) 
 
 
 def _throttled(launch: OpenLaunch, suite: Suite) -> list[Refusal]:
-    """What the check of a whole run says of this launch alone; a note of it is no obstacle."""
-    telemetry = launch.telemetry()
+    """What the check of a whole run says of this launch alone; a note of it is no obstacle. Lost lines may have said so."""
+    telemetry, line_count = launch.telemetry()
+    name = f"launch {launch.record.trial.launch_index} of '{launch.folder}'"
+    path = Path(launch.folder) / OBSERVATIONS_FILE
+    lost = lost_count(path, line_count, launch.record.observation_count, launch.record.complete)
+    if lost:
+        lines = "1 line" if lost == 1 else f"{lost} lines"
+        return [Refusal(code="lines_lost", message=f"{name}: {lines} of its {OBSERVATIONS_FILE} were lost")]
     if not telemetry or THROTTLED not in checks.names():
         return []
     trial = StoredTrial(folder=launch.folder, record=launch.record, requests=(), observations=telemetry)
@@ -131,12 +185,27 @@ def _throttled(launch: OpenLaunch, suite: Suite) -> list[Refusal]:
         obstacles={},
     )
     found = [one for one in checks.get(THROTTLED)(evidence) if one.severity != "note"]
-    where = f"launch {launch.record.trial.launch_index} of '{launch.folder}'"
-    return [Refusal(code=THROTTLED, message=f"{where}: GPUs were held back: {one.evidence}") for one in found]
+    return [Refusal(code=THROTTLED, message=f"{name}: GPUs were held back: {one.evidence}") for one in found]
+
+
+def _take_impossible(values: Mapping[Key, dict[str, float | None]]) -> list[str]:
+    """Figures that no server gives are taken out and told: the lines they come from were damaged, or made up."""
+    told = []
+    for (workload, concurrency), of_level in values.items():
+        for metric, value in of_level.items():
+            least = 1.0 if metric == "accept_length" else LEAST
+            if value and not least <= value <= MOST:
+                told.append(f"{workload} at {concurrency or 'its rate'}: {metric} can't be {value:.4g}")
+                of_level[metric] = None
+    return told
 
 
 def _refusals(
-    launch: OpenLaunch, columns: Mapping[Key, Column], missing: Mapping[Key, Workload], suite: Suite
+    launch: OpenLaunch,
+    columns: Mapping[Key, Column],
+    values: Mapping[Key, dict[str, float | None]],
+    missing: Mapping[Key, Workload],
+    suite: Suite,
 ) -> tuple[Refusal, ...]:
     record, name = launch.record, f"launch {launch.record.trial.launch_index} of '{launch.folder}'"
     if record.failure is not None:
@@ -152,6 +221,7 @@ def _refusals(
         text = f"{name}: {impossible_count} of {counted(of_count, 'request')} hold times or counts that can't be"
         found.append(Refusal(code="impossible_records", message=text))
     found += _throttled(launch, suite)
+    found += [Refusal(code="impossible", message=f"{name}: {one}") for one in _take_impossible(values)]
     if not record.complete:
         found.append(Refusal(code="launch_failed", message=f"{name} was cut off before its end"))
     for key, workload in missing.items():

@@ -47,14 +47,13 @@ class Pairing(Struct, frozen=True, kw_only=True):
         a, b = (launch_values(side, metric, keys) for side in (self.a_launches, self.b_launches))
         return None if a is None or b is None else (a, b)
 
-    def missing(self, metric: str) -> str:
-        """Why `values` gives nothing, in half a sentence."""
+    def without(self, metric: str) -> list[str]:
+        """The sides, `A` and `B`, of which a launch lacks it, or has 0, at one of the levels: `values` gives nothing."""
         sides = {
             "A": [one.figures[key].get(metric) for one in self.a_launches for key in self.levels],
             "B": [one.figures[key].get(metric) for one in self.b_launches for key in self.levels],
         }
-        without = [name for name, values in sides.items() if not all(values) or not values]
-        return "neither side has it" if len(without) == 2 else f"side {without[0]} does not have it"
+        return [name for name, values in sides.items() if not all(values) or not values]
 
 
 def launch_values(launches: Sequence[LaunchFigures], metric: str, keys: Sequence[Key]) -> list[float] | None:
@@ -110,9 +109,9 @@ def change_of(pairing: Pairing, metric: str, keys: Sequence[Key], alpha: float) 
         concurrency=concurrency,
         a=_geometric(values[0]),
         b=_geometric(values[1]),
-        change_ratio=math.expm1(fmean(logs)),
-        low_ratio=None if low is None else math.expm1(low),
-        high_ratio=None if high is None else math.expm1(high),
+        change_ratio=stats.ratio_of(fmean(logs)),
+        low_ratio=None if low is None else stats.ratio_of(low),
+        high_ratio=None if high is None else stats.ratio_of(high),
         pair_count=len(logs),
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from specbench.analysis.comparing import PromptAcceptance
 from specbench.analysis.comparing.launches import LaunchFigures
-from specbench.analysis.stats import t_quantile
+from specbench.analysis.stats import ratio_of, t_quantile
 
 CLUSTERS_LIMIT_COUNT = 8
 """Of fewer prompts nothing is said."""
@@ -34,9 +34,9 @@ def prompt_acceptance(a: Sequence[LaunchFigures], b: Sequence[LaunchFigures], al
         prompt_count=count,
         a_accept_length=a_length,
         b_accept_length=b_length,
-        change_ratio=math.expm1(mean),
-        low_ratio=math.expm1(mean - half),
-        high_ratio=math.expm1(mean + half),
+        change_ratio=ratio_of(mean),
+        low_ratio=ratio_of(mean - half),
+        high_ratio=ratio_of(mean + half),
         alpha_ratio=alpha,
     )
 

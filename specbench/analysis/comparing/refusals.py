@@ -29,7 +29,7 @@ def refusals(a: Side, b: Side, pair_count: int, undeclared: Sequence[Difference]
     """Empty when they can be compared."""
     return (
         *_simulated(a, b),
-        *(_differs(one) for one in undeclared if one.key not in SIMULATION or a.run.simulated == b.run.simulated),
+        *(_differs(one) for one in undeclared if one.key not in SIMULATION or a.simulated == b.simulated),
         *_shared(a, b),
         *_too_few(a, b, pair_count),
         *a.refusals,
@@ -39,8 +39,8 @@ def refusals(a: Side, b: Side, pair_count: int, undeclared: Sequence[Difference]
 
 
 def _simulated(a: Side, b: Side) -> Iterator[Refusal]:
-    if a.run.simulated != b.run.simulated:
-        one, other = ("A", "B") if a.run.simulated else ("B", "A")
+    if a.simulated != b.simulated:
+        one, other = ("A", "B") if a.simulated else ("B", "A")
         yield Refusal(code="simulated_against_real", message=f"{one} is SIMULATED and {other} was measured")
 
 

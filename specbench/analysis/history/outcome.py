@@ -26,7 +26,7 @@ def measured(night: Night, result: OpenRun) -> Night:
     return structs.replace(
         night,
         figures=tuple(_figures(sides[name], name == suite.baseline) for name in names),
-        simulated=result.run.simulated,
+        simulated=result.simulated,
         engines=tuple(dict.fromkeys(sides[name].facts.engine for name in names)),
     )
 

@@ -4,11 +4,15 @@ FAIL is a failure, INCONCLUSIVE is skipped (nothing was shown), not comparable i
 """
 
 import io
+import re
+from typing import Final
 from xml.etree import ElementTree
 
 from specbench.analysis.comparing import Answer, Comparison, VariantComparison
 from specbench.render import words
 from specbench.render.comparison import words as said
+
+MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 def render(comparison: Comparison) -> str:
@@ -39,7 +43,8 @@ def _suite(root: ElementTree.Element, comparison: Comparison, variant: VariantCo
     for name, count in counts.items():
         suite.set(name, str(count))
     suite.set("time", "0")
-    suite.set("timestamp", variant.b.started_utc.removesuffix("Z"))
+    if MOMENT.fullmatch(variant.b.started_utc):
+        suite.set("timestamp", variant.b.started_utc.removesuffix("Z"))
     _properties(suite, comparison)
     owner = f"specbench.{words.clean(comparison.suite_name)}.{words.clean(variant.name)}"
     if refused:

@@ -19,6 +19,7 @@ LABELS: Final = {
 VERDICTS: Final = {"pass": "PASS", "fail": "FAIL", "inconclusive": "INCONCLUSIVE", "refused": "NOT COMPARABLE"}
 URGENCY: Final = ("fail", "refused", "inconclusive", "pass")
 ENOUGH: Final = "9 times in 10"
+HUGE_PERCENT: Final = 1e5
 HEADINGS: Final = ("metric", "A", "B", "change", "interval", "changed?", "gate", "to decide", "would see")
 
 
@@ -37,7 +38,7 @@ def value(metric: str, number: float) -> str:
 def percent(ratio: float, signed: bool = True) -> str:
     """`−4.8 %`; two digits below one percent."""
     size = abs(100 * ratio)
-    text = f"{size:.2f}" if size < 0.995 else f"{size:.1f}"
+    text = f"{size:.2f}" if size < 0.995 else f"{size:.1f}" if size < HUGE_PERCENT else f"{size:.1e}"
     text = text.removesuffix(".0") if not signed else text
     sign = "" if not signed or float(text) == 0 else "−" if ratio < 0 else "+"
     return f"{sign}{text} %"

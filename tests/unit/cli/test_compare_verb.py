@@ -79,7 +79,7 @@ def test_the_form_goes_to_a_file(a: Path, b: Path, tmp_path: Path, capsys: pytes
 
 def test_a_calibration_is_stored_and_found_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "results"
-    many = write_result(results / "many", {"baseline": ALIKE * 2})
+    many = write_result(results / "many", {"baseline": (*ALIKE, *(1.0001 * one for one in ALIKE))})
     assert main(["calibrate", "--from", str(many), "--out", str(results)]) == 0
     told = capsys.readouterr().out
     assert "Recommended: `launches: " in told

@@ -41,7 +41,7 @@ def test_more_launches_see_less_and_enough_is_the_first(tmp_path: Path) -> None:
 
 
 def test_compare_rests_on_it_only_where_it_knows_more(tmp_path: Path) -> None:
-    many = calibration_of(write_result(tmp_path / "many", {"baseline": ALIKE * 2}))
+    many = calibration_of(write_result(tmp_path / "many", {"baseline": (*ALIKE, *(1.0001 * one for one in ALIKE))}))
     noisy = tuple(pace * (1 + 0.02 * sign) for pace, sign in zip(ALIKE, (1, -1, 0.5, -0.5, 0), strict=True))
     a = open_result(write_result(tmp_path / "a", {"baseline": ALIKE}))
     b = open_result(write_result(tmp_path / "b", {"baseline": noisy}, started_utc="2026-11-29T02:00:00Z"))

@@ -249,7 +249,10 @@ def test_throttled_gpus_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     one, other = write_result(tmp_path / "a", SAME), write_result(tmp_path / "b", SAME, started_utc=LATER)
     for launch_index, is_hot in ((0, "false"), (3, "true")):
         line = f'{{"at_s":1.0,"source":"telemetry","name":"gpu","value":{{"throttled":{is_hot}}}}}\n'
-        (other / f"head.launch{launch_index}" / "observations.jsonl").write_text(line)
+        place = other / f"head.launch{launch_index}"
+        (place / "observations.jsonl").write_text(line)
+        counted = (place / "manifest.json").read_text().replace('"observation_count": 0', '"observation_count": 1')
+        (place / "manifest.json").write_text(counted)
     found = compare_runs(open_result(one), open_result(other), Options())
     assert [one.message.partition(":")[2] for one in found.variants[1].refusals] == [" GPUs were held back: hot 9 of 10"]
     assert "launch 3" in found.variants[1].refusals[0].message
