@@ -34,6 +34,15 @@ def test_a_broken_line_is_named_by_its_number(tmp_path: Path) -> None:
         list(stream_lines(path, 200))
 
 
+def test_an_empty_line_counts_and_is_no_fault(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "requests.jsonl", 3)
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert sum(map(len, stream_lines(path, 200))) == 3
+    path.write_bytes(path.read_bytes() + b'{"prompt_id": 5}\n')
+    with pytest.raises(StoreError, match=r"requests\.jsonl:5: can't be read as a RequestRecord"):
+        list(stream_lines(path, 200))
+
+
 def test_a_missing_file_holds_nothing(tmp_path: Path) -> None:
     assert list(stream_lines(tmp_path / "requests.jsonl")) == []
 

@@ -5,6 +5,9 @@ The definitions are those of `metrics` and `timing`; a test holds the two togeth
 
 from array import array
 from collections.abc import Iterable
+from itertools import groupby
+from math import inf
+from operator import attrgetter, lt
 from typing import Any
 from zlib import crc32
 
@@ -14,8 +17,13 @@ from msgspec import Struct
 from specbench.analysis.cells import Key
 from specbench.streams import LeanRequest
 from specbench.suite import Slo
-from specbench.timing import is_impossible
+from specbench.timing import BRIDGED_S, is_impossible
 from specbench.units import Second
+
+_LEVEL = attrgetter("workload", "concurrency", "warmup")
+_DUE, _DONE, _TURN, _STEPPED = map(attrgetter, ("due_s", "done_s", "turn_index", "stepped"))
+_CHUNK_S, _CHUNK_TOKENS, _TOKENS = map(attrgetter, ("chunk_s", "chunk_tokens", "output_tokens"))
+_PROMPT, _VERIFIED, _CORRECT = map(attrgetter, ("prompt_id", "verify_count", "correct_tokens"))
 
 
 class Column(Struct):
@@ -54,9 +62,9 @@ def read_columns(blocks: Iterable[list[LeanRequest]], slos: dict[Key, Slo | None
     columns = {key: _empty(slo) for key, slo in slos.items()}
     for block in blocks:
         levels: dict[Key, list[LeanRequest]] = {}
-        for request in block:
-            if not request.warmup:
-                levels.setdefault((request.workload, request.concurrency), []).append(request)
+        for (workload, concurrency, is_warmup), stretch in groupby(block, _LEVEL):
+            if not is_warmup:
+                levels.setdefault((workload, concurrency), []).extend(stretch)
         for key in levels.keys() & columns.keys():
             _add(columns[key], levels[key])
     return columns
@@ -68,56 +76,77 @@ def _empty(slo: Slo | None) -> Column:
 
 
 def _add(column: Column, requests: list[LeanRequest]) -> None:
-    """In whole lists, which takes half the time of one after another."""
     column.request_count += len(requests)
-    impossible = list(map(is_impossible, requests))
-    if any(impossible):
+    if _is_suspect(requests):
+        impossible = list(map(is_impossible, requests))
         column.impossible_count += sum(impossible)
         requests = [one for one, is_out in zip(requests, impossible, strict=True) if not is_out]
-        if not requests:
-            return
-    _add_possible(column, requests)
+    if requests:
+        _add_possible(column, requests)
+
+
+def _is_suspect(requests: list[LeanRequest]) -> bool:
+    """Whether one may be impossible: `is_impossible` of all at once, by functions of C, which takes half its time."""
+    dues_s, dones_s, times_s = list(map(_DUE, requests)), list(map(_DONE, requests)), list(map(_CHUNK_S, requests))
+    counts = [min(filter(None, map(count, requests)), default=0) for count in (_TOKENS, _VERIFIED)]
+    firsts_s = [one[0] if one else inf for one in times_s]
+    lasts_s = [one[-1] if one else -inf for one in times_s]
+    return (
+        min(0, *dues_s, *counts) < 0
+        or any(map(lt, dones_s, dues_s))
+        or any(map(lt, firsts_s, dues_s))
+        or any(map(lt, [one + BRIDGED_S for one in dones_s], lasts_s))
+        or list(map(list, times_s)) != list(map(sorted, times_s))
+    )
 
 
 def _add_possible(column: Column, requests: list[LeanRequest]) -> None:
+    """In whole lists and by functions of C, which takes a third of the time of one after another."""
     served = [one for one in requests if one.error is None]
+    dues_s, dones_s = list(map(_DUE, requests)), list(map(_DONE, requests))
     column.failed_count += len(requests) - len(served)
-    column.arrivals_count += sum(one.turn_index == 0 for one in requests)
-    column.all_due_s = min(column.all_due_s, min(one.due_s for one in requests))
-    column.all_done_s = max(column.all_done_s, max(one.done_s for one in requests))
+    column.arrivals_count += list(map(_TURN, requests)).count(0)
+    column.all_due_s = min(column.all_due_s, *dues_s)
+    column.all_done_s = max(column.all_done_s, *dones_s)
     if not served:
         return
-    column.due_s = min(column.due_s, min(one.due_s for one in served))
-    column.done_s = max(column.done_s, max(one.done_s for one in served))
-    sums = [sum(one.chunk_tokens) for one in served]
-    tokens = [
-        (total if one.chunk_tokens else None) if one.output_tokens is None else one.output_tokens
-        for one, total in zip(served, sums, strict=True)
-    ]
+    if len(served) < len(requests):
+        dues_s, dones_s = list(map(_DUE, served)), list(map(_DONE, served))
+    column.due_s = min(column.due_s, *dues_s)
+    column.done_s = max(column.done_s, *dones_s)
+    times_s, chunk_tokens = list(map(_CHUNK_S, served)), list(map(_CHUNK_TOKENS, served))
+    sums = list(map(sum, chunk_tokens))
+    tokens: list[int | None] = list(map(_TOKENS, served))
+    if None in tokens:
+        told = zip(tokens, sums, chunk_tokens, strict=True)
+        tokens = [(total if each else None) if count is None else count for count, total, each in told]
     counted = [one for one in tokens if one is not None]
     column.uncounted_count += len(tokens) - len(counted)
     column.output_tokens += sum(counted)
-    counts = [len(one.chunk_s) for one in served]
+    counts = list(map(len, times_s))
     later = [
-        total - one.chunk_tokens[0] if len(one.chunk_tokens) == chunks and total else (count or 1) - 1
-        for one, total, count, chunks in zip(served, sums, tokens, counts, strict=True)
+        total - each[0] if len(each) == chunks and total else (count or 1) - 1
+        for each, total, count, chunks in zip(chunk_tokens, sums, tokens, counts, strict=True)
     ]
-    _add_times(column, served, np.array(counts), np.array(later, dtype=float))
+    known = (np.array(counts) > 0) & ~np.array(list(map(_STEPPED, served)))
+    _add_times(column, times_s, np.array(dues_s), known, np.array(later, dtype=float))
     _add_drafts(column, served, tokens)
 
 
-def _add_times(column: Column, served: list[LeanRequest], counts: "np.ndarray", later_tokens: "np.ndarray") -> None:
+def _add_times(
+    column: Column, times_s: list[tuple[Second, ...]], dues_s: "np.ndarray", known: "np.ndarray", later_tokens: "np.ndarray"
+) -> None:
     """As `timing.ttft_s`, `tpot_s` and `meets`; `later_tokens` are those after the first chunk."""
-    firsts_s = np.array([one.chunk_s[0] if one.chunk_s else 0.0 for one in served])
-    lasts_s = np.array([one.chunk_s[-1] if one.chunk_s else 0.0 for one in served])
-    known = (counts > 0) & ~np.array([one.stepped for one in served])
-    ttft_s = np.where(known, firsts_s - np.array([one.due_s for one in served]), np.nan)
+    counts = np.array(list(map(len, times_s)))
+    firsts_s = np.array([one[0] if one else 0.0 for one in times_s])
+    lasts_s = np.array([one[-1] if one else 0.0 for one in times_s])
+    ttft_s = np.where(known, firsts_s - dues_s, np.nan)
     spread = known & (counts > 1) & (later_tokens > 0)
     tpot_s = np.where(spread, (lasts_s - firsts_s) / np.where(later_tokens > 0, later_tokens, 1), np.nan)
     column.ttft_s.frombytes(ttft_s[known].tobytes())
     column.tpot_s.frombytes(tpot_s[spread].tobytes())
     if column.slo is not None:
-        met = np.ones(len(served), dtype=bool)
+        met = np.ones(len(times_s), dtype=bool)
         if column.slo.ttft_s is not None:
             met &= ttft_s <= column.slo.ttft_s
         if column.slo.tpot_s is not None:
@@ -127,6 +156,17 @@ def _add_times(column: Column, served: list[LeanRequest], counts: "np.ndarray", 
 
 def _add_drafts(column: Column, served: list[LeanRequest], tokens: list[int | None]) -> None:
     """As `metrics.pooled_accept_length`."""
+    verified, correct = list(map(_VERIFIED, served)), list(map(_CORRECT, served))
+    if all(verified) and None not in correct:  # as nearly always: every request has both counts
+        column.prompts.extend(map(_hashed, map(_PROMPT, served)))
+        column.correct.extend(correct)
+        column.verified.extend(verified)
+        return
+    _add_odd_drafts(column, served, tokens)
+
+
+def _add_odd_drafts(column: Column, served: list[LeanRequest], tokens: list[int | None]) -> None:
+    """Request by request."""
     for request, count in zip(served, tokens, strict=True):
         verified = request.verify_count
         if not verified:

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ CASES: dict[str, tuple[Damage, str]] = {
 
 
 @pytest.fixture
-def sides(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+def sides(tmp_path: Path) -> tuple[str, Path]:
     """Two results that pass."""
     a = write_result(tmp_path / "a", {"baseline": ALIKE, "head": ALIKE})
     other = tuple(pace * (1 + 0.001 * sign) for pace, sign in zip(ALIKE, (1, -1, 0.5, -0.5, 0), strict=True))
