@@ -14,12 +14,15 @@ from specbench.nights.folder import NightFolder
 from specbench.units import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from specbench.analysis.comparing import Comparison
     from specbench.cli.telling import Tell
     from specbench.streams import OpenRun
     from specbench.suite import Suite
 
 GIB = 1024**3
+EXIT_NOT_KEPT = 2
 
 
 class Asked(NamedTuple):
@@ -56,10 +59,20 @@ def spend(args: argparse.Namespace, asked: Asked, folder: NightFolder, tell: "Te
         spent.night, ended_utc=clock.utc_text(), headlines=tuple(secrets.clean(one) for one in spent.night.headlines)
     )
     history = replace(history, nights=(*history.nights, told))
-    folder.write_history(history)
+    is_kept = _keep(folder, history)
     _conclude(args, folder, history, spent.comparison)
     tell(history.suite_name, told, secrets)
-    return told.exit_code
+    return told.exit_code or (0 if is_kept else EXIT_NOT_KEPT)
+
+
+def _keep(folder: NightFolder, history: History) -> bool:
+    """Whether the row could be written. The answer is told all the same."""
+    try:
+        folder.write_history(history)
+    except StoreError as error:
+        print(f"specbench: {error}; the next night takes this one for killed", file=sys.stderr)
+        return False
+    return True
 
 
 def _failed(night: Night, *sentences: str, exit_code: int | None = None) -> Night:
@@ -112,15 +125,19 @@ def _reference(args: argparse.Namespace, folder: NightFolder, history: History) 
 
 def _compared(args: argparse.Namespace, a: "OpenRun | None", run: Path, night: Night, failures: tuple[str, ...]) -> Spent:
     from specbench.analysis.comparing.compare import compare_runs
-    from specbench.analysis.history.outcome import compared
+    from specbench.analysis.history.outcome import NOT_RUN, compared, faults
     from specbench.cli.calibration import calibration_for
     from specbench.cli.compare import options_of
     from specbench.render.nightly import words
     from specbench.streams import open_result
 
     if a is None:
-        first = replace(night, status="first", headlines=(words.FIRST,))
-        return Spent(_failed(night, *failures) if failures else first)
+        unfit = faults(open_result(run), args.variant)
+        if failures:
+            return Spent(_failed(night, *failures))
+        if unfit:
+            return Spent(replace(night, status="refused", headlines=(words.UNFIT, *unfit), exit_code=NOT_RUN))
+        return Spent(replace(night, status="first", headlines=(words.FIRST,)))
     comparison = compare_runs(a, open_result(run), options_of(args), calibration_for(a, args.calibration))
     night = compared(night, comparison, bool(failures))
     return Spent(replace(night, headlines=(*failures, *words.headlines(comparison))), comparison)
@@ -134,7 +151,7 @@ def _conclude(args: argparse.Namespace, folder: NightFolder, history: History, c
 
     night = history.nights[-1]
     answers = answers_to(args)
-    if args.format == "terminal" and comparison is not None:
+    if args.format == "terminal" and comparison is not None and night.status != "failed":
         text = rendered(comparison, "terminal")
     else:
         text = forms.render(args.format, history.suite_name, night, comparison)
@@ -142,16 +159,22 @@ def _conclude(args: argparse.Namespace, folder: NightFolder, history: History, c
     if args.format == "github":
         append_to_summary(forms.render("markdown", history.suite_name, night, comparison))
     out = answers if args.format == "terminal" else sys.stderr
+    steps: list[Callable[[], list[str]]] = [
+        lambda: [] if args.keep_gib is None else _rotate(folder, history, args.keep_gib),  # first, for it makes room
+        lambda: [f"in every form: {folder.write_latest(forms.files(history.suite_name, night, comparison))}"],
+        lambda: [f"page: {_draw(folder, history)}"],
+        lambda: [f"results: {folder.path / night.run}"] if night.run else [],
+    ]
+    print("", *(line for step in steps for line in _done(step)), sep="\n", file=out)
+
+
+def _done(step: "Callable[[], list[str]]") -> list[str]:
+    """What it tells. One that fails, on a full disk say, is told of and keeps no other from being tried."""
     try:
-        latest = folder.write_latest(forms.files(history.suite_name, night, comparison))
-        rotated = [] if args.keep_gib is None else _rotate(folder, history, args.keep_gib)
-        page = _draw(folder, history)
-    except StoreError as error:  # a full disk, say: the row is written and the answer stands
+        return step()
+    except StoreError as error:
         print(f"specbench: {error}", file=sys.stderr)
-        return
-    told = [f"in every form: {latest}", f"page: {page}"]
-    told += [f"results: {folder.path / night.run}"] if night.run else []
-    print("", *told, *rotated, sep="\n", file=out)
+        return []
 
 
 def _rotate(folder: NightFolder, history: History, keep_gib: float) -> list[str]:

@@ -1,5 +1,6 @@
 """The names in a results folder, and files that are whole or not there."""
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Final
@@ -29,8 +30,8 @@ def inside(parent: Path, name: str) -> Path:
 
 def replace_file(path: Path, content: bytes) -> None:
     """A reader sees the old content or the new, never a part; after a power cut too. Raises StoreError."""
+    beside = path.with_name(path.name + ".part")
     try:
-        beside = path.with_name(path.name + ".part")
         with beside.open("wb") as file:
             file.write(content)
             file.flush()
@@ -38,6 +39,8 @@ def replace_file(path: Path, content: bytes) -> None:
         beside.replace(path)
         sync_folder(path.parent)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)  # on a full disk the part takes what others need
         raise StoreError(f"{path}: can't be written: {error.strerror}") from None
 
 

@@ -1,6 +1,8 @@
 """The results folder: what is written is read again, and nothing doubtful is read at all."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -196,6 +198,18 @@ def test_a_full_disk_is_one_sentence() -> None:
         lines.append(Observation(at_s=0.0, source="log", name="x"))
     with pytest.raises(StoreError, match="can't be written"):
         lines.close()
+
+
+def test_what_did_not_fit_takes_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_text("old")
+
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="a: can't be written: No space left on device"):
+        replace_file(tmp_path / "a", b"new")
+    assert {one.name: one.read_text() for one in tmp_path.iterdir()} == {"a": "old"}
 
 
 def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path) -> None:

@@ -38,6 +38,13 @@ def refusals(a: Side, b: Side, pair_count: int, undeclared: Sequence[Difference]
     )
 
 
+def alone(side: Side) -> tuple[str, ...]:
+    """Why it could be compared with nothing at all: in sentences, empty when it is fit to be a reference."""
+    count = len(side.launches)
+    few = f"{_launches(side)} where {PAIRS_LIMIT_COUNT} are the least; ask for `launches: 5` or more in the suite"
+    return (*([few] if count < PAIRS_LIMIT_COUNT else []), *(one.message for one in side.refusals))
+
+
 def _simulated(a: Side, b: Side) -> Iterator[Refusal]:
     if a.simulated != b.simulated:
         one, other = ("A", "B") if a.simulated else ("B", "A")

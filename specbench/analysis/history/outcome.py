@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import structs
 
 from specbench.analysis.cells import suite_of
-from specbench.analysis.comparing import Comparison
+from specbench.analysis.comparing import Comparison, refusals
 from specbench.analysis.comparing.launches import LaunchFigures, Side, read_sides
 from specbench.analysis.comparing.pairing import log_values
 from specbench.nights import Figures, Night, Status, Worse
@@ -29,6 +29,14 @@ def measured(night: Night, result: OpenRun) -> Night:
         simulated=result.simulated,
         engines=tuple(dict.fromkeys(sides[name].facts.engine for name in names)),
     )
+
+
+def faults(result: OpenRun, variants: Sequence[str]) -> tuple[str, ...]:
+    """Why no later night could be compared with this one, of all its variants or those that are asked about."""
+    suite = suite_of(result)
+    names = [one.name for one in suite.variants if one.name in variants or not variants]
+    (sides,) = read_sides([(result, suite, names)])
+    return tuple(sentence for name in names for sentence in refusals.alone(sides[name]))
 
 
 def _figures(side: Side, is_baseline: bool) -> Figures:

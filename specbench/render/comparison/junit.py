@@ -17,6 +17,19 @@ MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 def render(comparison: Comparison) -> str:
     """Ends with a line break."""
+    return written(tree(comparison))
+
+
+def written(root: ElementTree.Element) -> str:
+    """As text."""
+    ElementTree.indent(root)
+    octets = io.BytesIO()
+    ElementTree.ElementTree(root).write(octets, encoding="utf-8", xml_declaration=True)
+    return octets.getvalue().decode() + "\n"
+
+
+def tree(comparison: Comparison) -> ElementTree.Element:
+    """Suites with their counts."""
     root = ElementTree.Element("testsuites", name=said.title(comparison))
     totals = {"tests": 0, "failures": 0, "errors": 0}
     for variant in comparison.variants:
@@ -24,10 +37,7 @@ def render(comparison: Comparison) -> str:
         totals = {name: totals[name] + counts[name] for name in totals}
     for name, count in totals.items():
         root.set(name, str(count))
-    ElementTree.indent(root)
-    written = io.BytesIO()
-    ElementTree.ElementTree(root).write(written, encoding="utf-8", xml_declaration=True)
-    return written.getvalue().decode() + "\n"
+    return root
 
 
 def _suite(root: ElementTree.Element, comparison: Comparison, variant: VariantComparison) -> dict[str, int]:

@@ -1,6 +1,8 @@
-"""One night in every form of `compare`. Where it was compared, its comparison speaks; else what became of it."""
+"""One night in every form of `compare`. Where it was compared, its comparison speaks; else what became of it.
 
-import io
+A night that was compared although it failed says both, or its comparison would seem to be the whole answer.
+"""
+
 import json
 from collections.abc import Callable
 from typing import Any, Final
@@ -25,23 +27,25 @@ FILES: Final = {
     "github": "night.github.txt",
 }
 COMPARISON_FILE: Final = "comparison.json"
-SIGNS: Final = {"first": "🆕", "failed": "❌"}
-LEVELS: Final = {"first": "notice", "failed": "error"}
+SIGNS: Final = {"first": "🆕", "failed": "❌", "refused": "⛔"}
+LEVELS: Final = {"first": "notice", "failed": "error", "refused": "error"}
+ERRORS: Final = {"failed": "failed to run", "refused": "not comparable"}
 
 
 def render(form: str, suite_name: str, night: Night, comparison: Comparison | None) -> str:
     """Ends with a line break. `form`: a key of `FILES`."""
     if form == "json":
         return json_form(suite_name, night, comparison)
-    if comparison is None:
-        return _ALONE[form](suite_name, night)
+    if form == "junit":
+        return _junit(suite_name, night, comparison)
     compared: dict[str, Callable[[Comparison], str]] = {
         "terminal": terminal.render,
         "markdown": markdown.render,
-        "junit": junit.render,
         "github": github.render,
     }
-    return compared[form](comparison)
+    texts = [_ALONE[form](suite_name, night)] if comparison is None or night.status == "failed" else []
+    texts += [] if comparison is None else [compared[form](comparison)]
+    return ("" if form == "github" else "\n").join(texts)
 
 
 def files(suite_name: str, night: Night, comparison: Comparison | None) -> dict[str, str]:
@@ -87,29 +91,32 @@ def _github(suite_name: str, night: Night) -> str:
     return f"::{LEVELS[night.status]} title={escaped(title, ':,')}::{escaped(text)}\n"
 
 
-def _junit(suite_name: str, night: Night) -> str:
-    failed = night.status == "failed"
-    counts = {"tests": "1", "failures": "0", "errors": str(int(failed))}
-    root = ElementTree.Element("testsuites", {"name": said.title(suite_name, night)} | counts)
+def _junit(suite_name: str, night: Night, comparison: Comparison | None) -> str:
+    root = ElementTree.Element("testsuites") if comparison is None else junit.tree(comparison)
+    if comparison is None or night.status == "failed":
+        _junit_suite(root, suite_name, night)
+    root.set("name", said.title(suite_name, night) if comparison is None else root.get("name", ""))
+    for name in ("tests", "failures", "errors"):
+        root.set(name, str(sum(int(one.get(name, "0")) for one in root)))
+    return junit.written(root)
+
+
+def _junit_suite(root: ElementTree.Element, suite_name: str, night: Night) -> None:
+    counts = {"tests": "1", "failures": "0", "errors": str(int(night.status in ERRORS))}
     suite = ElementTree.SubElement(root, "testsuite", {"name": "night"} | counts | {"skipped": "0", "time": "0"})
     suite.set("timestamp", night.started_utc.removesuffix("Z"))
     case = ElementTree.SubElement(
         suite, "testcase", name="ran", classname=f"specbench.{words.clean(suite_name)}.night", time="0"
     )
     text = "\n".join(map(words.clean, night.headlines))
-    if failed:
-        error = ElementTree.SubElement(case, "error", type="failed to run", message=text.partition("\n")[0])
+    if night.status in ERRORS:
+        error = ElementTree.SubElement(case, "error", type=ERRORS[night.status], message=words.clean(said.summary(night)))
         error.text = text
     ElementTree.SubElement(suite, "system-out").text = text
-    ElementTree.indent(root)
-    written = io.BytesIO()
-    ElementTree.ElementTree(root).write(written, encoding="utf-8", xml_declaration=True)
-    return written.getvalue().decode() + "\n"
 
 
 _ALONE: Final[dict[str, Callable[[str, Night], str]]] = {
     "terminal": _terminal,
     "markdown": _markdown,
-    "junit": _junit,
     "github": _github,
 }

@@ -77,7 +77,7 @@ def _tag(night: Night) -> Markup:
 
 def _verdict(last: Night, history: History, pinned: str | None) -> Markup:
     parts = [element("p", _tag(last), class_="lead")]
-    parts.append(element("ul", joined([element("li", one) for one in last.headlines])))
+    parts.append(element("ul", joined([element("li", prose(one)) for one in last.headlines])))
     if last.reference:
         how = "pinned" if last.pinned else "the last good night before it"
         parts.append(element("p", f"A, which it was compared with: {last.reference} ({how}).", class_="quiet"))
@@ -134,7 +134,7 @@ def _told(night: Night, held: Collection[str]) -> Iterator[Content]:
     yield element("a", said.date(night), href=f"{night.run}/report.html") if there else said.date(night)
     yield _tag(night)
     worse = "; ".join(map(said.worse, night.worse))
-    yield worse or (words.clean(night.headlines[0]) if night.headlines else "")
+    yield worse or prose(said.summary(night))
 
 
 def _figures(night: Night, variants: Sequence[str]) -> Iterator[str]:

@@ -16,6 +16,7 @@ STATUSES: Final = {
     "first": "FIRST NIGHT",
     "running": "RUNNING",
 }
+UNFIT: Final = "No later night could be compared with this one, so it does not become the reference:"
 FIRST: Final = "There was no reference to compare with; this night becomes it."
 
 
@@ -31,6 +32,14 @@ def headlines(comparison: Comparison) -> tuple[str, ...]:
         for variant in said.ranked(comparison)
         for line in (said.headline(variant, comparison.margin_ratio), *said.refusals(variant))
     )
+
+
+def summary(night: Night) -> str:
+    """One line for a table. A headline that only announces reasons takes the first of them with it."""
+    if not night.headlines:
+        return ""
+    first, *others = night.headlines
+    return f"{first} {others[0]}" if first.endswith(":") and others else first
 
 
 def worse(one: Worse) -> str:

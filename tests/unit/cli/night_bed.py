@@ -39,6 +39,7 @@ class Nights:
         self.suite = folder / "small.yaml"
         self.suite.write_text(SUITE)
         self.count = 0
+        self._launch_count = 5
         self._tonight: tuple[float, Mapping[tuple[str, int], str], Mapping[str, Any]] = (1.0, {}, {})
         self._trouble: SpecbenchError | None = None
         monkeypatch.chdir(folder)
@@ -48,10 +49,16 @@ class Nights:
         monkeypatch.setattr("specbench.render.plots.canvas.drawn", lambda plots: iter(()))
 
     def spend(
-        self, *words: str, by: float = 1.0, failing: Mapping[tuple[str, int], str] | None = None, **fields: Any
+        self,
+        *words: str,
+        by: float = 1.0,
+        count: int = 5,
+        failing: Mapping[tuple[str, int], str] | None = None,
+        **fields: Any,
     ) -> int:
-        """The exit code of a night whose servers are so many times as slow."""
+        """The exit code of a night whose servers are so many times as slow, launched so often."""
         self._tonight = (by, failing or {}, fields)
+        self._launch_count = count
         return main(["nightly", str(self.suite), *words])
 
     def fail(self, *words: str, trouble: SpecbenchError) -> int:
@@ -70,7 +77,10 @@ class Nights:
         day = f"{self.count:02d}"
         write_result(
             results / f"small-202611{day}-020000",
-            {"baseline": paces(1.0, self.count), "head": paces(by, self.count)},
+            {
+                "baseline": paces(1.0, self.count)[: self._launch_count],
+                "head": paces(by, self.count)[: self._launch_count],
+            },
             started_utc=f"2026-11-{day}T02:00:00Z",
             failing=failing,
             **fields,

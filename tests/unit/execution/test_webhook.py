@@ -1,6 +1,9 @@
 """A webhook is told once; what goes wrong with it is a sentence without its address."""
 
+import socket
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -34,6 +37,25 @@ def test_a_refusal_is_a_sentence_and_no_redirect_is_followed(endpoint: Endpoint,
 def test_one_that_does_not_answer_is_not_waited_for(endpoint: Endpoint) -> None:
     endpoint.status = None
     assert Webhook(endpoint.url).tell("{}", timeout_s=0.2) == "the webhook at 127.0.0.1 did not answer within 0.2 s"
+
+
+def test_one_that_answers_byte_by_byte_is_not_waited_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        done = threading.Event()
+
+        def drip() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 200 OK\r\n")
+                for _ in range(100):
+                    if not done.wait(0.05):
+                        connection.sendall(b"x-more: yes\r\n")
+                connection.sendall(b"content-length: 0\r\n\r\n")
+
+        pool.submit(drip)
+        told = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/").tell("{}", timeout_s=0.3)
+        done.set()
+    assert told == "the webhook at 127.0.0.1 did not answer within 0.3 s"
 
 
 def test_one_that_is_not_there(endpoint: Endpoint) -> None:
