@@ -92,6 +92,6 @@ def conclude(folder: Path, variant: str | None, results: Path, out: TextIO) -> N
     calibration = calibrated(sides[name])
     found = outlooks(calibration)
     path = calibration_path(results, calibration.suite_name, calibration.host, calibration.simulated)
+    print(outlook.render(calibration, found, enough_launches(found), MARGIN_RATIO), end="", file=out, flush=True)
     write_calibration(path, calibration)
-    print(outlook.render(calibration, found, enough_launches(found), MARGIN_RATIO), end="", file=out)
     print(f"calibration: {path}", file=out)

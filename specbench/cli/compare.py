@@ -99,11 +99,14 @@ def rendered(comparison: "Comparison", form: str) -> str:
 
 
 def append_to_summary(text: str) -> None:
-    """Markdown, to the job's summary, where GitHub names a file for it."""
+    """Markdown, to the job's summary, where GitHub names a file for it. One that can't be written changes no verdict."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if path:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(text)
+        try:
+            with Path(path).open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            print(f"specbench: the job's summary {path} can't be written: {error.strerror}", file=sys.stderr)
 
 
 def _percent(text: str) -> float:

@@ -101,7 +101,10 @@ class NightFolder:
             raise StoreError(
                 f"{path}: must hold one line, the folder of a run; remove it to compare with the last good night"
             )
-        return self.path / Path(told).expanduser()
+        try:
+            return self.path / Path(told).expanduser()
+        except RuntimeError:
+            raise StoreError(f"{path}: names a home folder that is not there: {told}") from None
 
     def pin(self, run: Path) -> None:
         """From now on; by its name where it lies in this folder, so that the folder can be moved."""
@@ -164,7 +167,10 @@ def _decoded(path: Path, raw: bytes) -> History:
         head: Any = msgspec.json.decode(raw)
         version = head.get("schema_version") if isinstance(head, dict) else None
         if type(version) is not int or version > NIGHTS_SCHEMA_VERSION:
-            raise StoreError(f"{path}: schema_version {version}; this specbench reads up to {NIGHTS_SCHEMA_VERSION}")
+            told = "has no schema_version" if type(version) is not int else f"has schema_version {version}"
+            raise StoreError(
+                f"{path}: {told}; this specbench reads up to {NIGHTS_SCHEMA_VERSION}; move it away to begin a new one"
+            )
         return msgspec.json.decode(raw, type=History)
     except (msgspec.DecodeError, RecursionError) as error:
         raise StoreError(f"{path}: is no history of nights: {error}; move it away to begin a new one") from None

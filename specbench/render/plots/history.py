@@ -64,7 +64,7 @@ def plots(history: History) -> Iterator[Plot]:
     for strips in METRICS:
         series = {name: one for name, one in series_of(nights, strips.value).items() if any(one)}
         if series:
-            yield _plot(strips, nights, series)
+            yield _plot(strips, nights, series, len(history.nights))
 
 
 def series_of(nights: Sequence[Night], value: Value) -> dict[str, list[float | None]]:
@@ -74,8 +74,9 @@ def series_of(nights: Sequence[Night], value: Value) -> dict[str, list[float | N
     return {name: [one.get(name) for one in found] for name in names}
 
 
-def _plot(strips: Strips, nights: Sequence[Night], series: Mapping[str, Sequence[float | None]]) -> Plot:
+def _plot(strips: Strips, nights: Sequence[Night], series: Mapping[str, Sequence[float | None]], night_count: int) -> Plot:
     changes = {name: change_points(values) for name, values in series.items()}
+    newest = f"The newest {len(nights)} of {night_count} nights. " if len(nights) < night_count else ""
     stamp = " · SIMULATED" if any(one.simulated for one in nights) else ""
     dots = "Filled: a good night; hollow: not one; cross: this figure was worse than the margin, or the night failed to run"
     return Plot(
@@ -83,7 +84,7 @@ def _plot(strips: Strips, nights: Sequence[Night], series: Mapping[str, Sequence
         section="history",
         title=f"{strips.title}{stamp}",
         description=(
-            f"Each strip is a variant: {strips.meaning}, geometric mean over its levels and launches. {dots}. "
+            f"{newest}Each strip is a variant: {strips.meaning}, geometric mean over its levels and launches. {dots}. "
             "Strips begin above 0, so that small changes show. A broken vertical line is a change point."
         ),
         remark=" ".join(_told(name, points, nights) for name, points in changes.items() if points) or NO_CHANGE,

@@ -70,6 +70,25 @@ def test_github_writes_the_job_summary(
     assert summary.read_text(encoding="utf-8").startswith("before\n## ❌ FAIL")
 
 
+def test_a_job_summary_that_can_not_be_written_changes_no_verdict(
+    a: Path, b: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
+    assert main(["compare", str(a), str(b), "--format", "github"]) == 1
+    shown = capsys.readouterr()
+    assert "::error " in shown.out
+    assert "the job's summary" in shown.err
+    assert "can't be written: Is a directory" in shown.err
+
+
+def test_a_calibration_is_printed_before_it_is_stored(a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").write_text("")
+    assert main(["calibrate", "--from", str(a), "--out", str(tmp_path / "taken")]) == 2
+    shown = capsys.readouterr()
+    assert "can't be made" in shown.err
+    assert "pairs" in shown.out
+
+
 def test_the_form_goes_to_a_file(a: Path, b: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "out.json"
     assert main(["compare", str(a), str(b), "--format", "json", "--file", str(place)]) == 1

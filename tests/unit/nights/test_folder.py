@@ -70,6 +70,12 @@ def test_a_reference_that_names_no_run_is_refused(folder: NightFolder, text: str
         folder.pinned()
 
 
+def test_a_reference_in_a_home_that_is_not_there_is_refused(folder: NightFolder) -> None:
+    (folder.path / REFERENCE_FILE).write_text("~nobody-of-that-name/run\n")
+    with pytest.raises(StoreError, match="names a home folder that is not there"):
+        folder.pinned()
+
+
 def test_latest_holds_tonight_only(folder: NightFolder) -> None:
     latest = folder.write_latest({"night.md": "one", "comparison.json": "{}"})
     folder.write_latest({"night.md": "two"})

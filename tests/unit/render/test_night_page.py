@@ -97,6 +97,11 @@ def test_old_nights_are_folded_and_not_lost() -> None:
     assert "2026-09-01 02:00" in text
 
 
+def test_plots_of_many_nights_say_that_they_show_the_newest() -> None:
+    assert all(one.description.startswith("The newest 90 of 100 nights. Each strip") for one in plots(many(100)))
+    assert all(one.description.startswith("Each strip") for one in plots(many(90)))
+
+
 def test_what_is_simulated_says_so() -> None:
     history = many(2)
     simulated = replace(history, nights=tuple(replace(one, simulated=True) for one in history.nights))
