@@ -115,7 +115,8 @@ def banner(simulated: bool, rehearsal: str | None) -> str | None:
     if not simulated:
         return clean(rehearsal) if rehearsal else None
     text = "SIMULATED: these figures come from a cost model, not from a real engine."
-    return f"{text} {clean(rehearsal)}" if rehearsal else text
+    how = clean(rehearsal or "")
+    return f"{text} {how[0].upper()}{how[1:]}" if how else text
 
 
 def no_request_failed(judgement: Judgement) -> bool:

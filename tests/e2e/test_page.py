@@ -28,6 +28,14 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    stored = PAGES["hostile"]()
+    path = tmp_path_factory.mktemp("hostile") / "report.html"
+    write_page(stored, judge_run(stored), path)
+    return path
+
+
+@pytest.fixture(scope="module")
 def sortable(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stored = PAGES["a hundred cells"]()
     path = tmp_path_factory.mktemp("sortable") / "report.html"
@@ -105,12 +113,15 @@ def test_dark_paper_gets_light_ink(browser: Chromium, sortable: Path) -> None:
     assert light[2] != dark_ones[2]
 
 
-def test_it_prints(browser: Chromium, sortable: Path) -> None:
-    browser.show(sortable, 1280)
-    assert browser.evaluate("document.querySelectorAll('details.more:not([open])').length") > 0
+@pytest.mark.parametrize("kind", ["more", "told"])
+def test_it_prints_with_what_a_reader_of_paper_needs(browser: Chromium, sortable: Path, hostile: Path, kind: str) -> None:
+    """`more`: figures; `told`: the servers' commands, and the ends of their logs."""
+    browser.show(sortable if kind == "more" else hostile, 1280)
+    closed = f"document.querySelectorAll('details.{kind}:not([open])').length"
+    assert browser.evaluate(closed) > 0
     printed = browser.call("Page.printToPDF")["data"]
     assert printed.startswith("JVBERi")
-    assert browser.evaluate("document.querySelectorAll('details.more:not([open])').length") == 0
+    assert browser.evaluate(closed) == 0
     assert browser.complaints == []
 
 

@@ -25,7 +25,9 @@ def failures(launches: Sequence[Launch]) -> Iterator[Markup]:
             yield element("p", element("strong", f"{launch.name} failed: "), markup.prose(launch.failure))
             if launch.log_tail:
                 lines = joined([text(line) for line in launch.log_tail])
-                yield element("details", element("summary", f"End of its log, {launch.name}"), element("pre", lines))
+                yield element(
+                    "details", element("summary", f"End of its log, {launch.name}"), element("pre", lines), class_="told"
+                )
 
 
 def parity(dossier: Dossier) -> Markup:
@@ -115,7 +117,7 @@ def commands(dossier: Dossier) -> Markup:
     if servers:
         count = sum(bool(launch.command) for launch in dossier.launches)
         title = "The server's command line" if count == 1 else f"The {count} servers' command lines"
-        parts.append(element("details", element("summary", title), joined(servers)))
+        parts.append(element("details", element("summary", title), joined(servers), class_="told"))
     return section("commands", "Commands to reproduce", *parts)
 
 

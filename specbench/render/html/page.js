@@ -30,6 +30,6 @@
   }
   for (const hint of document.querySelectorAll(".hint")) hint.hidden = false;
   addEventListener("beforeprint", () => {
-    for (const one of document.querySelectorAll("details.more")) one.open = true;
+    for (const one of document.querySelectorAll("details.more, details.told")) one.open = true;
   });
 })();
