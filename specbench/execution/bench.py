@@ -13,7 +13,7 @@ from specbench.engines import Command, Engine, Launch
 from specbench.errors import SpecbenchError
 from specbench.execution import selftest
 from specbench.execution.control import Control
-from specbench.execution.gpus import gpu_obstacles, machine_gpus
+from specbench.execution.gpus import gpu_obstacles, machine_gpus, simulated
 from specbench.execution.scale import one_process_rps
 from specbench.execution.schedule import schedule_s
 from specbench.execution.slots import PORTS, port_obstacles
@@ -106,7 +106,7 @@ async def obstacles(bench: Bench) -> tuple[str, ...]:
     launched = [variant for variant in bench.variants if launched_by_us(bench, variant)]
     found += port_obstacles(launched, bench.ports)
     here = machine_gpus(bench.suite, bench.rehearsal is not None)
-    if launched and (bench.rehearsal is None or here) and bench.suite.launcher == "local":
+    if launched and (bench.rehearsal is None or here or simulated() is not None) and bench.suite.launcher == "local":
         found += gpu_obstacles(bench.suite, launched, here)
     return tuple(dict.fromkeys(found))
 

@@ -70,14 +70,26 @@ def simulated() -> tuple[Gpu, ...] | None:
     if value.isdigit() and int(value) <= MOST:
         return _imagined(range(int(value)))
     try:
-        listed: Any = json.loads(Path(value).read_bytes())
-        whole = [{"name": "simulated", "memory_bytes": None} | one | {"is_simulated": True} for one in listed]
-        return tuple(msgspec.convert(whole, list[Gpu]))
+        return _listed_in(json.loads(Path(value).read_bytes()))
     except (OSError, ValueError, TypeError) as error:
         why = getattr(error, "strerror", None) or error
         raise SpecbenchError(
-            f"{VARIABLE}={value}: is neither a number of GPUs nor a JSON file that lists them: {why}"
+            f"{VARIABLE}={value}: is neither a number of GPUs (at most {MOST}) nor a JSON file that lists them: {why}"
         ) from None
+
+
+def _listed_in(document: Any) -> tuple[Gpu, ...]:
+    """Of the file. Raises ValueError."""
+    if not isinstance(document, list) or not all(isinstance(one, dict) for one in document):
+        raise ValueError('it must be a list of objects such as [{"index": 0}, {"index": 1}]')
+    whole = [{"name": "simulated", "memory_bytes": None} | one | {"is_simulated": True} for one in document]
+    found = msgspec.convert(whole, list[Gpu])
+    indices = [one.index for one in found]
+    if below := [index for index in indices if index < 0]:
+        raise ValueError(f"GPU {below[0]}: indices count from 0 on")
+    if twice := [index for index in indices if indices.count(index) > 1]:
+        raise ValueError(f"GPU {twice[0]} is listed {indices.count(twice[0])} times")
+    return tuple(found)
 
 
 def gpu_troubles(gpu_ids: Collection[int]) -> dict[int, str]:
@@ -178,4 +190,6 @@ def _given(index: int) -> Gpu:
 
 
 def _listed(found: Collection[Gpu]) -> str:
-    return f"{len(found)} ({', '.join(gpu.name for gpu in found)})" if found else "none that NVML or nvidia-smi shows"
+    if not found:
+        return f"none, as {VARIABLE} says" if os.environ.get(VARIABLE) else "none that NVML or nvidia-smi shows"
+    return f"{len(found)} ({', '.join(gpu.name for gpu in found)})"

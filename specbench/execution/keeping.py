@@ -103,7 +103,9 @@ class Keeper:
                 raise self.trouble from None
 
     def close(self) -> None:
-        """Gives the reserve back, and cleans what the server itself wrote."""
+        """Gives the reserve back, and cleans what the server itself wrote. A folder that became another writer's stays."""
+        if self._writer.is_elsewhere:
+            return
         self._reserve.unlink(missing_ok=True)
         clean_logs(self.folder, self._secrets)
 

@@ -5,8 +5,9 @@ Each value that can't be read is None, with the reason beside it.
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from specbench.execution.unreadable import UnreadableError
@@ -28,6 +29,7 @@ THROTTLE_REASONS: Final[Mapping[int, str]] = {
 SM, MEMORY, GPU_SENSOR = 1, 2, 0
 """NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU."""
 MODES: Final = ("default", "exclusive_thread", "prohibited", "exclusive_process")
+PCI_DEVICES: Final = Path("/sys/bus/pci/devices")
 Read = Callable[[Any, Any], Any]
 """From the library and a GPU's handle."""
 
@@ -63,6 +65,16 @@ def _nvlinks(lib: Any, handle: Any) -> int:
     return up
 
 
+def _numa_node(lib: Any, handle: Any) -> int:
+    """By the GPU's PCI address, as the system has it; NVML's own is that of a GPU which is a NUMA node itself."""
+    domain, _, rest = _text(lib.nvmlDeviceGetPciInfo(handle).busId).lower().partition(":")
+    with suppress(OSError, ValueError):
+        found = int((PCI_DEVICES / f"{domain[-4:]}:{rest}" / "numa_node").read_text())
+        if found >= 0:
+            return found
+    return int(lib.nvmlDeviceGetNumaNodeId(handle))
+
+
 FACTS: Final[Mapping[str, Read]] = {
     "name": _words("nvmlDeviceGetName"),
     "uuid": _words("nvmlDeviceGetUUID"),
@@ -79,7 +91,7 @@ FACTS: Final[Mapping[str, Read]] = {
     "mig": lambda lib, handle: bool(lib.nvmlDeviceGetMigMode(handle)[0]),
     "compute_mode": lambda lib, handle: MODES[lib.nvmlDeviceGetComputeMode(handle)],
     "nvlinks_up_count": _nvlinks,
-    "numa_node": _call("nvmlDeviceGetNumaNodeId"),
+    "numa_node": _numa_node,
 }
 """What does not change while a server runs."""
 SAMPLE: Final[Mapping[str, Read]] = {

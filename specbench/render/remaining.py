@@ -27,7 +27,10 @@ class Remaining:
         if event.trial is None:
             return
         self._at_s[event.trial] = event.at_s
-        if event.kind == "ready":
+        if event.kind == "launch":  # it may have ended before, cut off
+            self._ended_s.pop(event.trial, None)
+            self._done_ratio.pop(event.trial, None)
+        elif event.kind == "ready":
             self._ready_s[event.trial] = event.at_s
         elif event.kind == "launch_done":
             self._ended_s[event.trial] = event.at_s

@@ -70,6 +70,7 @@ class TrialWriter:
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self.folder = folder
+        self._made = folder.stat().st_ino
         self.log_path = folder / LOG_FILE
         self._requests = LineFile(folder / REQUESTS_FILE)
         self._observations = LineFile(folder / OBSERVATIONS_FILE)
@@ -86,7 +87,10 @@ class TrialWriter:
         """Replaces `manifest.json` as a whole, after the lines it tells of and with their counts.
 
         Raises StoreError when something could not be written; what is not `complete` is written even where lines were lost.
+        Writes nothing once the folder was moved away: a job whose node was given up may live on, and its launch is done again.
         """
+        if self.is_elsewhere:
+            raise StoreError(f"{self.folder}: was set aside while this launch ran, which is done again elsewhere")
         trouble = self._sync_trouble()
         if trouble is not None and record.complete:
             raise trouble
@@ -96,6 +100,14 @@ class TrialWriter:
         replace_file(self.folder / MANIFEST_FILE, pretty(record))
         if trouble is not None:
             raise trouble
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the folder of this name is no longer ours."""
+        try:
+            return self.folder.stat().st_ino != self._made
+        except OSError:
+            return True
 
     def _sync_trouble(self) -> StoreError | None:
         try:

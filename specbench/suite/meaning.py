@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from specbench.suite.document import Document, Given, Keys, quoted, suggestion
+from specbench.suite.scaling import gpus_needed
 from specbench.suite.sketch import Sketch, Sketches
 from specbench.suite.types import NAME_PATTERN
 
@@ -60,6 +61,17 @@ def _check_server(document: Document, sketch: Sketch) -> None:
         document.complain(
             parallel.keys, f"tensor_parallel {parallel.value} needs as many GPUs, but hardware.gpu_count is {gpu_count}"
         )
+    elif gpu_count:
+        _check_width(document, sketch, parallel.value if parallel else 1, gpu_count)
+
+
+def _check_width(document: Document, sketch: Sketch, tensor_parallel: int, gpu_count: int) -> None:
+    """What `args` make of it."""
+    args = sketch.fields.get("args")
+    needed = gpus_needed(tensor_parallel, (*(document.get("server", "args") or ()), *(args.value if args else ())))
+    if needed > gpu_count:
+        keys = args.keys if args else ("server", "args")
+        document.complain(keys, f"a server with these args needs {needed} GPUs, but hardware.gpu_count is {gpu_count}")
 
 
 def _check_args(document: Document, keys: Keys) -> None:

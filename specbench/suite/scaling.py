@@ -15,6 +15,7 @@ SIZES: Final = {
     "tensor": ("--tp-size", "--tp", "--tensor-parallel-size", "-tp"),
     "pipeline": ("--pp-size", "--pp", "--pipeline-parallel-size", "-pp"),
     "data": ("--dp-size", "--dp", "--data-parallel-size", "-dp"),
+    "prefill": ("--prefill-context-parallel-size", "-pcp"),
 }
 """Flags of SGLang and vLLM, by what they split."""
 DATA_INSIDE: Final = ("--enable-dp-attention",)
@@ -44,11 +45,18 @@ class Slurm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def gpus_needed(tensor_parallel: int, args: Sequence[str | int | float]) -> int:
-    """GPUs of one server: tensor × pipeline × data parallel, where `args` may state each; `args` go before the field."""
-    words = [str(word) for word in args]
+    """GPUs of one server: tensor × pipeline × data parallel, and vLLM's context parallel, where `args` may state each;
+    `args` go before the field."""
+    words = [_plain(str(word)) for word in args]
     sizes = {kind: _stated(words, flags) for kind, flags in SIZES.items()}
     data = 1 if any(word in DATA_INSIDE for word in words) else sizes["data"] or 1
-    return (sizes["tensor"] or tensor_parallel) * (sizes["pipeline"] or 1) * data
+    return (sizes["tensor"] or tensor_parallel) * (sizes["pipeline"] or 1) * (sizes["prefill"] or 1) * data
+
+
+def _plain(word: str) -> str:
+    """vLLM takes `--tensor_parallel_size` too."""
+    flag, is_joined, value = word.partition("=")
+    return (flag.replace("_", "-") if flag.startswith("--") else flag) + is_joined + value
 
 
 def _stated(words: Sequence[str], flags: Sequence[str]) -> int | None:

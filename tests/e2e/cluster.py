@@ -54,8 +54,11 @@ SwitchType=switch/none
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 GresTypes=gpu
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
 {nodes}
-PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 SlurmdParameters=config_overrides
 """
 
@@ -124,7 +127,10 @@ class Cluster:
         self._call("slurmctld", "-f", self.env["SLURM_CONF"])
         for node in NODES:
             self._call("slurmd", "-f", self.env["SLURM_CONF"], "-N", node)
-        self.wait_until(lambda: self.ask("sinfo", "-h", "-N", "-o", "%T").split() == ["idle"] * len(NODES), "no idle nodes")
+        self.wait_until(self._is_idle, "no idle nodes")
+
+    def _is_idle(self) -> bool:
+        return self.ask("sinfo", "--noheader", "--partition=gpu", "--Node", "--format=%T").split() == ["idle"] * len(NODES)
 
     def ask(self, *words: str) -> str:
         """Standard output of one of Slurm's commands."""

@@ -10,7 +10,15 @@ from specbench.analysis.checks import Check, Evidence
 from specbench.records import Failure
 from specbench.units import counted
 
-NEVER_LAUNCHED: Final = "It was not launched: put right what `specbench check` names, or run with --no-check."
+REMEDIES: Final = {
+    "preflight": "It was not launched: put right what `specbench check` names, or run with --no-check.",
+    "no_slot": "It was not launched: run it again when the GPUs work, or with fewer of them.",
+    "gpu_lost": "It was not launched: look at the driver's log (dmesg, nvidia-smi) and reset or replace the GPU.",
+    "gpu_in_use": "It was not launched: end the process that is named, or give other GPUs in hardware.gpu_ids.",
+    "lacking": "It was not launched: put right what is named, on that node.",
+    "job_lost": "The job's own output is in jobs/ beside the launches; its last lines are in manifest.json.",
+}
+"""By kind of failure; any other kind leaves a server's log."""
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
@@ -35,8 +43,8 @@ def check(evidence: Evidence) -> Iterable[Finding]:
 
 
 def _remedy(first: Failure, name: str, folder: str) -> str:
-    if first.kind == "preflight":
-        return NEVER_LAUNCHED
+    if first.kind in REMEDIES:
+        return REMEDIES[first.kind]
     if first.kind in (STOPPED, "disk_full", "not_stored"):
         return f"Go on with it: {shlex.join(['specbench', 'run', '--resume', folder])}"
     return f"Read {name}.launch*/server.log; its last 20 lines are in manifest.json."

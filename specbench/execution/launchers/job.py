@@ -81,4 +81,7 @@ async def _launch_all(bench: Bench, order: Order, writer: RunWriter) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except SpecbenchError as error:
+        sys.exit(f"specbench: {error}")

@@ -39,7 +39,7 @@ class Job(Struct, frozen=True, kw_only=True):
     name: str
     trials: tuple[Trial, ...]
     attempt_index: int = 0
-    """How often these launches were begun in earlier jobs that did not come to their end."""
+    """Jobs in a row that had these launches before and finished none."""
     job_id: str | None = None
     """Slurm's; None from the moment before it was submitted."""
 

@@ -16,6 +16,13 @@ LIMIT_S: Final = 120.0
 SEPARATOR: Final = "|"
 
 
+SILENT: Final = ("Unable to contact slurm controller", "Socket timed out", "Connection refused")
+
+
+class SilentError(SpecbenchError):
+    """Slurm's controller does not answer; it may later."""
+
+
 class Queued(NamedTuple):
     """A job that Slurm still has."""
 
@@ -34,7 +41,7 @@ def lacking() -> str | None:
 
 
 async def submit(words: Sequence[str], script: str) -> str:
-    """The job's id. Raises SpecbenchError in Slurm's words."""
+    """The job's id. Raises SpecbenchError in Slurm's words, SilentError where it has none."""
     out = await _told(("sbatch", "--parsable", *words), script)
     return out.strip().partition(";")[0]
 
@@ -91,7 +98,9 @@ async def _told(words: Sequence[str], given: str | None = None, limit_s: Second 
     except TimeoutError:
         process.kill()
         await process.wait()
-        raise SpecbenchError(f"{words[0]} did not answer within {limit_s:g} s") from None
+        raise SilentError(f"{words[0]} did not answer within {limit_s:g} s") from None
     if process.returncode:
-        raise SpecbenchError(f"{words[0]} refused: {' '.join(err.decode(errors='replace').split()) or 'without a word'}")
+        said = " ".join(err.decode(errors="replace").split()) or "without a word"
+        kind = SilentError if any(word in said for word in SILENT) else SpecbenchError
+        raise kind(f"{words[0]} refused: {said}")
     return out.decode(errors="replace")

@@ -37,7 +37,8 @@ POLL_S: Final = 2.0
 """Between two questions to Slurm: one for all jobs of a run."""
 CANCEL_S: Final = 120.0
 ATTEMPTS: Final = 3
-"""Jobs that a launch gets while Slurm ends them early: time limit, preemption, a node that fails."""
+"""Jobs in a row that Slurm may end early before any of their launches is whole: time limit, preemption, a node that
+fails."""
 TAIL_COUNT: Final = 20
 NOT_AGAIN: Final = ("CANCELLED",)
 """Somebody wanted it to end."""
@@ -109,22 +110,21 @@ class Slurm:
         self._told.setdefault(job.name, Told(job_path(self._folder, job.name, "events")))
 
     async def _submit_all(self) -> bool:
-        """False when no job is left. A cluster may take only so many of one user's: the others follow as these end. Raises
-        SpecbenchError when it takes none."""
+        """False when nothing is left. A cluster may take only so many of one user's: the others follow as these end. Raises
+        SpecbenchError when it takes none, though it answers."""
         while self._backlog:
             try:
                 await self._submit(*self._backlog[0])
             except SpecbenchError as error:
-                if not self._jobs:
+                if not self._jobs and not isinstance(error, queue.SilentError):
                     raise
                 if not self._is_held_back:
-                    self._tell(
-                        f"{counted(len(self._backlog), 'more job', 'waits/wait')} here until others have ended: {error}"
-                    )
+                    waiting = counted(len(self._backlog), "more job", "waits/wait")
+                    self._tell(f"{waiting} here until the cluster takes more: {error}")
                 self._is_held_back = True
                 break
             self._backlog.pop(0)
-        return bool(self._jobs)
+        return bool(self._jobs or self._backlog)
 
     async def _submit(self, trials: tuple[Trial, ...], attempt_index: int) -> None:
         """Remembered before it is submitted: a harness that dies in between finds the job by its name."""
@@ -164,6 +164,7 @@ class Slurm:
             alive = None
         self._forward(self._jobs)
         if alive is None:
+            await self._end_whole()
             return
         self._silent = False
         for job in list(self._jobs.values()):
@@ -179,6 +180,12 @@ class Slurm:
             for event in self._told[name].read():
                 self._bench.on_event(event)
 
+    async def _end_whole(self) -> None:
+        """Jobs that have done all they had to, as the folder shows; nobody else can be asked."""
+        for job in list(self._jobs.values()):
+            if all(self._whole(trial) for trial in job.trials):
+                await self._end(job)
+
     async def _end(self, job: Job) -> None:
         """Keeps the launches that are whole. The others are begun again, whole, in a new job."""
         del self._jobs[job.name]
@@ -187,23 +194,31 @@ class Slurm:
         if not rest:
             return
         state = await queue.last_state(job.job_id or "")
-        sentence = f"job {job.job_id} ended ({state}) before {_listed(rest)} was done"
+        sentence = f"job {job.job_id} ended ({state}) before {_listed(rest)} {'was' if len(rest) == 1 else 'were'} done"
         for trial in rest:
             self._writer.set_aside(trial)
-        if state in NOT_AGAIN or job.attempt_index + 1 >= ATTEMPTS:
+        attempt_index = job.attempt_index + 1 if len(rest) == len(job.trials) else 0
+        if state in NOT_AGAIN:
             self._give_up(rest, sentence, job)
+        elif attempt_index >= ATTEMPTS:
+            advice = "; raise slurm.time_limit" if state == "TIMEOUT" else ""
+            self._give_up(rest, f"{sentence}, like the {ATTEMPTS - 1} jobs before it{advice}", job)
         else:
             self._tell(f"{sentence}; begun again")
-            self._backlog.insert(0, (rest, job.attempt_index + 1))
+            self._backlog.insert(0, (rest, attempt_index))
 
-    def _is_kept(self, trial: Trial) -> bool:
-        """Reads its record; once it is whole it counts."""
+    def _whole(self, trial: Trial) -> TrialRecord | None:
+        """Its record, once it is whole."""
         with suppress(StoreError):
             record = read_trial(self._folder / trial.folder, trial).record
-            if record.complete:
-                self._done.append(record)
-                return True
-        return False
+            return record if record.complete else None
+        return None
+
+    def _is_kept(self, trial: Trial) -> bool:
+        """A record that is whole counts."""
+        record = self._whole(trial)
+        self._done += [record] if record else []
+        return record is not None
 
     def _give_up(self, trials: tuple[Trial, ...], sentence: str, job: Job) -> None:
         """Their failure is a result, like any other."""
