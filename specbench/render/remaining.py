@@ -17,6 +17,8 @@ class Remaining:
     def __init__(self, plan: Plan, rehearsing: bool) -> None:
         self._plan = plan
         self._side_by_side_count = REHEARSED_SERVERS if rehearsing else 1
+        """Until more have been seen: packing and jobs run as many as there is room for."""
+        self._running: set[Trial] = set()
         self._ended_s: dict[Trial, Second] = {}
         self._at_s: dict[Trial, Second] = {}
         self._ready_s: dict[Trial, Second] = {}
@@ -27,15 +29,22 @@ class Remaining:
         if event.trial is None:
             return
         self._at_s[event.trial] = event.at_s
-        if event.kind == "launch":  # it may have ended before, cut off
-            self._ended_s.pop(event.trial, None)
-            self._done_ratio.pop(event.trial, None)
+        if event.kind == "launch":
+            self._begin(event.trial)
         elif event.kind == "ready":
             self._ready_s[event.trial] = event.at_s
         elif event.kind == "launch_done":
             self._ended_s[event.trial] = event.at_s
+            self._running.discard(event.trial)
         if event.progress is not None and event.progress.launch_planned_count:
             self._done_ratio[event.trial] = event.progress.launch_ended_count / event.progress.launch_planned_count
+
+    def _begin(self, trial: Trial) -> None:
+        """Perhaps again, when it was cut off before."""
+        self._ended_s.pop(trial, None)
+        self._done_ratio.pop(trial, None)
+        self._running.add(trial)
+        self._side_by_side_count = max(self._side_by_side_count, len(self._running))
 
     @property
     def done_count(self) -> int:
@@ -47,7 +56,8 @@ class Remaining:
         """Of the whole run, a guess."""
         open_ones = [trial for trial in self._plan.trials if trial not in self._ended_s]
         lanes_count = max(1, min(self._side_by_side_count, len(open_ones)))
-        return sum(map(self._launch_left_s, open_ones)) / lanes_count
+        alone_s = sum(self._launch_left_s(trial) for trial in open_ones if trial.alone)
+        return alone_s + sum(self._launch_left_s(trial) for trial in open_ones if not trial.alone) / lanes_count
 
     def _launch_left_s(self, trial: Trial) -> Second:
         done, ready_s = self._done_ratio.get(trial, 0.0), self._ready_s.get(trial)

@@ -30,7 +30,7 @@ name: clustered
 model: nowhere/model
 engine: sglang
 hardware: {{gpu_count: 16}}
-slurm: {{partition: gpu, allocation: {allocation}, args: [--comment=none]}}
+slurm: {{partition: gpu, allocation: {allocation}, time_limit: "30:00", args: [--comment=none]}}
 server: {{stop_grace_s: 1, env: {{{mark}: "{value}"}}}}
 warmup: {{request_count: 1, max_output_tokens: 4}}
 workloads:
@@ -216,6 +216,67 @@ def test_a_launch_whose_job_ends_early_is_done_again_whole(runs: Runs) -> None:
     assert [one.name for one in (Path(stored.folder) / "aside").iterdir()] == ["b.launch0.1"]
     assert len(stored.trials[1].requests) == 4
     assert stored.trials[0].record.slot.nodes == stored.trials[1].record.slot.nodes or len(runs.jobs()) == 2
+
+
+def test_a_preempted_launch_is_done_again_whole(runs: Runs) -> None:
+    process = runs.start(runs.suite(8, 8, tokens=300, allocation="block"), "--rehearse", "--full", "--launcher", "slurm")
+    runs.wait_measured("b.launch0")
+    runs.cluster.ask("sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 1")
+    done = runs.finish(process)
+    assert done.returncode == 0, done.stderr
+    assert "ended (PREEMPTED) before b.launch0 was done; begun again" in done.stderr
+    done_again_whole(runs, "b", trials_count=2)
+
+
+def test_a_launch_that_the_time_limit_cuts_off_is_done_again_whole(runs: Runs) -> None:
+    """Slurm looks every 30 s whose time is over; the launch is under load for 40 s."""
+    process = runs.start(runs.suite(8, tokens=1200), "--rehearse", "--full", "--launcher", "slurm")
+    runs.wait_measured("a.launch0")
+    runs.cluster.ask("scontrol", "update", f"JobId={runs.jobs()[0]}", "EndTime=now")
+    done = runs.finish(process)
+    assert done.returncode == 0, done.stderr
+    assert "ended (TIMEOUT) before a.launch0 was done; begun again" in done.stderr
+    done_again_whole(runs, "a", trials_count=1)
+
+
+def done_again_whole(runs: Runs, name: str, trials_count: int) -> None:
+    stored = runs.bed.stored()
+    assert [one.record.complete and one.record.failure is None for one in stored.trials] == [True] * trials_count
+    assert [len(one.requests) for one in stored.trials] == [4] * trials_count
+    assert [one.name for one in (Path(stored.folder) / "aside").iterdir()] == [f"{name}.launch0.1"]
+    assert len(runs.jobs()) == 2
+    runs.wait_gone()
+
+
+NVML: Final = """
+import os
+from tests.fake_nvml import *
+
+def nvmlDeviceGetPowerUsage(handle):
+    return {"n1": 1000, "n2": 2000}[os.environ["SLURMD_NODENAME"]]
+"""
+
+
+def test_the_gpus_of_every_node_are_sampled(runs: Runs) -> None:
+    """NVML is simulated, the way to it is not."""
+    path = Path(runs.suite(16, tokens=100))
+    path.write_text(path.read_text().replace("sglang", "fake").replace("server: {", "server: {args: [--step-s, 0.05], "))
+    (runs.bed.folder / "path" / "pynvml.py").write_text(NVML)
+    shown = runs.bed.folder / "gpus.json"
+    shown.write_text(json.dumps([{}] * 8))
+    env = runs.cluster.env | {"FAKE_NVML": str(shown)}
+    done = runs.finish(runs.bed.start(str(path), "--launcher", "slurm", "--no-check", env=env))
+    assert done.returncode == 0, done.stderr
+    (trial,) = runs.bed.stored().trials
+    assert (trial.record.failure, trial.record.slot.nodes) == (None, ("n1", "n2"))
+    samples = [one for one in trial.observations if one.source == "telemetry"]
+    assert {one.name for one in samples} == {"gpus"}
+    for node, power_w in ((None, 1.0), ("n2", 2.0)):
+        mine = [one for one in samples if one.value.get("node") == node]
+        assert len(mine) >= 2
+        assert all([gpu["index"] for gpu in one.value["gpus"]] == list(range(8)) for one in mine)
+        assert {gpu["power_w"] for one in mine for gpu in one.value["gpus"]} == {power_w}
+    runs.wait_gone()
 
 
 SAME: Final = ("trial", "engine", "engine_version", "simulated", "env", "failure", "complete", "request_count")

@@ -266,3 +266,20 @@ def test_a_line_that_was_written_in_part_is_taken_back(tmp_path: Path) -> None:
     assert "only 10 of" in done.stdout
     assert (tmp_path / "lines").read_bytes() == whole
     lines.close()
+
+
+def test_a_launch_that_was_set_aside_does_not_write_into_the_one_that_is_done_again(tmp_path: Path) -> None:
+    """A cluster may give a node up while its job lives on."""
+    run = RunWriter(tmp_path)
+    with run.open_trial(TRIAL) as old:
+        old.add_request(request(0))
+        aside = run.set_aside(TRIAL)
+        assert aside is not None
+        with run.open_trial(TRIAL) as new:
+            new.write_manifest(TrialRecord(trial=TRIAL, engine="new"))
+            old.add_request(request(1))
+            with pytest.raises(StoreError, match="was set aside while this launch ran"):
+                old.write_manifest(TrialRecord(trial=TRIAL, engine="old", complete=True))
+    assert json.loads((tmp_path / TRIAL.folder / MANIFEST_FILE).read_text())["engine"] == "new"
+    assert (tmp_path / TRIAL.folder / REQUESTS_FILE).read_text() == ""
+    assert len((aside / REQUESTS_FILE).read_text().splitlines()) == 2

@@ -33,7 +33,8 @@ class Fake:
         server = Path(__file__).parents[2] / "server.py"
         args = (str(word) for word in launch.variant.server.args)
         env = {name: str(value) for name, value in launch.variant.server.env.items()}
-        return Command(argv=(sys.executable, str(server), "--port", str(launch.slot.port), *args), env=env)
+        port = 0 if launch.node_index else launch.slot.port  # further ranks answer nobody
+        return Command(argv=(sys.executable, str(server), "--port", str(port), *args), env=env)
 
     def rehearsal(self, launch: Launch) -> Command:
         return self.command(launch)

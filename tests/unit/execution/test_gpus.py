@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from specbench.errors import LaunchError
+from specbench.errors import LaunchError, SpecbenchError
 from specbench.execution.environment import environment
 from specbench.execution.gpu_use import gpu_memory_released, gpu_uses, is_below, wait_released
-from specbench.execution.gpus import gpu_obstacles, gpus, machine_gpus
+from specbench.execution.gpus import VARIABLE, gpu_obstacles, gpus, machine_gpus, simulated
 from specbench.execution.nvml import FACTS, SAMPLE, gpu_facts, nvml
 from specbench.execution.telemetry import Telemetry, sample
 from specbench.execution.unreadable import UnreadableError
@@ -49,6 +49,40 @@ def suite(**hardware: Any) -> Suite:
         workloads=(Workload(name="w"),),
         hardware=Hardware(**hardware),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[{"index": 0', "Expecting ',' delimiter: line 1 column 13 (char 12)"),
+        ('{"index": 0}', 'it must be a list of objects such as [{"index": 0}, {"index": 1}]'),
+        ("[0, 1]", 'it must be a list of objects such as [{"index": 0}, {"index": 1}]'),
+        ('[{"index": 3}, {"index": 3}]', "GPU 3 is listed 2 times"),
+        ('[{"index": -1}]', "GPU -1: indices count from 0 on"),
+        ('[{"index": "0"}]', "Expected `int`, got `str` - at `$[0].index`"),
+        ('[{"index": 0, "numa": 1}]', "Object contains unknown field `numa` - at `$[0]`"),
+    ],
+)
+def test_a_file_of_gpus_that_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str) -> None:
+    path = tmp_path / "gpus.json"
+    path.write_text(text)
+    monkeypatch.setenv(VARIABLE, str(path))
+    with pytest.raises(SpecbenchError) as caught:
+        simulated()
+    assert str(caught.value) == (
+        f"SPECBENCH_GPUS={path}: is neither a number of GPUs (at most 1024) nor a JSON file that lists them: {why}"
+    )
+
+
+def test_the_system_knows_a_gpu_s_side_of_the_machine(
+    show: Show, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("specbench.execution.nvml.PCI_DEVICES", tmp_path)
+    for index, node in enumerate(("1", "0", "-1")):
+        (tmp_path / f"0000:{index:02x}:00.0").mkdir()
+        (tmp_path / f"0000:{index:02x}:00.0" / "numa_node").write_text(f"{node}\n")
+    show({}, {}, {}, {})
+    assert [one.numa_node for one in gpus()] == [1, 0, None, None]
 
 
 def test_facts_and_their_reasons(show: Show) -> None:

@@ -73,3 +73,22 @@ def test_a_launch_that_takes_longer_than_thought_takes_no_negative_time() -> Non
     assert found.left_s == pytest.approx(one.estimate_s / 2)
     found.take(Event(kind="note", text="of nobody"))
     assert found.done_count == 0
+
+
+def test_launches_side_by_side_share_the_time() -> None:
+    one = plan()
+    found = Remaining(one, rehearsing=False)
+    for trial in one.trials:
+        found.take(Event(kind="launch", trial=trial))
+    assert found.left_s == pytest.approx(one.estimate_s / 4)
+
+
+def test_a_launch_that_is_begun_again_is_not_done() -> None:
+    one = plan(1)
+    found = Remaining(one, rehearsing=False)
+    plain, _ = one.trials
+    found.take(Event(kind="launch", trial=plain))
+    found.take(Event(kind="launch_done", trial=plain, at_s=10.0))
+    assert found.done_count == 1
+    found.take(Event(kind="launch", trial=plain))
+    assert found.done_count == 0

@@ -83,6 +83,10 @@ def test_a_faulty_axis_is_the_only_complaint(path: Path) -> None:
         ),
         ("  - {name: b, tensor_parallel: 8}\nhardware: {gpu_count: 4}", "1: tensor_parallel 8 needs as many GPUs, but "
          "hardware.gpu_count is 4"),
+        ("  - {name: b, tensor_parallel: 2, args: [--pp, 4]}\nhardware: {gpu_count: 4}", "1: a server with these args needs "
+         "8 GPUs, but hardware.gpu_count is 4"),
+        ("  - {name: b, args: [-dp=8]}\nhardware: {gpu_count: 4}", "1: a server with these args needs "
+         "8 GPUs, but hardware.gpu_count is 4"),
     ],
 )  # fmt: skip
 def test_wrong_reference(path: Path, more: str, expected: str) -> None:
