@@ -30,6 +30,8 @@ class Floor:
         """GPUs of one NUMA node stand together, so a group of neighbours is near wherever the machine allows it."""
         self._held: set[int] = set()
         self._poisoned: set[int] = set()
+        self._last: dict[str, tuple[int, ...]] = {}
+        """What each launch held, by its name."""
 
     @property
     def usable(self) -> tuple[int, ...]:
@@ -46,16 +48,19 @@ class Floor:
         """GPUs that launches hold now."""
         return frozenset(self._held)
 
-    def hold(self, count: int, turn: int, shunned: Collection[int] = ()) -> tuple[int, ...] | None:
+    def hold(self, count: int, turn: int, shunned: Collection[int] = (), twins: str = "") -> tuple[int, ...] | None:
         """Takes `count` free GPUs; None when there are none just now. Groups are aligned, all of one kind, and `turn`
-        says with which to begin, so that an arm's launches rotate over them. `shunned`: somebody else holds these."""
+        says with which to begin, so that an arm's launches rotate over them. `shunned`: somebody else holds these.
+        `twins`: launches of one name get the same GPUs, if these are free, so that only their neighbours differ."""
         if count == 0:
             return ()
         groups = self._groups(count)
         start = turn % max(len(groups), 1)
+        wished = [group for group in groups if group == self._last.get(twins)]
         taken = self._held | set(shunned)
-        chosen = next((group for group in groups[start:] + groups[:start] if not taken & set(group)), None)
+        chosen = next((group for group in wished + groups[start:] + groups[:start] if not taken & set(group)), None)
         self._held |= set(chosen or ())
+        self._last |= {twins: chosen} if twins and chosen else {}
         return chosen
 
     def release(self, gpu_ids: Collection[int]) -> None:
@@ -106,7 +111,8 @@ def next_start(
             return None
         if trial.alone and (running or trial is not waiting[0]):
             return None
-        gpu_ids = floor.hold(0 if floor.is_empty else gpus_of(suite, trial), turn_of(suite, trial), shunned)
+        count, twins = 0 if floor.is_empty else gpus_of(suite, trial), f"{trial.variant} {trial.launch_index}"
+        gpu_ids = floor.hold(count, turn_of(suite, trial), shunned, twins)
         if gpu_ids is not None:
             return Start(trial, gpu_ids)
     return None

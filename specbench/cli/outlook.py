@@ -6,7 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from specbench import engines
-from specbench.engines import Command, Launch
+from specbench.engines import Command, Engine, Launch
 from specbench.execution import selftest
 from specbench.execution.scale import one_process_rps, packed_width
 from specbench.placement import Planned, forecast, job_trials
@@ -48,6 +48,8 @@ class PlannedLaunch(Struct, frozen=True, kw_only=True):
     """When it would begin, were the estimates right; None where jobs wait in a queue."""
     nodes_count: int = 1
     """Nodes that its server spans."""
+    added_flags: tuple[str, ...] = ()
+    """Of the further nodes' commands, beside their own ranks."""
     job_index: int | None = None
     """Which of Slurm's jobs it runs in, from 0."""
 
@@ -132,13 +134,18 @@ def _slot(suite: Suite, variant: Variant, seen: Planned | None) -> Slot:
     return replace(slot, gpu_ids=seen.gpu_ids) if seen else slot
 
 
+def _command(engine: Engine, launch: Launch, rehearsing: bool) -> Command:
+    return engine.rehearsal(launch) if rehearsing else engine.command(launch) if engine.launches else Command(argv=())
+
+
 def _planned(suite: Suite, trial: Trial, rehearsing: bool, seen: Planned | None) -> PlannedLaunch:
     variant = suite.variant(trial.variant)
     engine = engines.get(variant.engine)
     version = suite.rehearsal.version if rehearsing else engine.version(variant)
     slot = _slot(suite, variant, seen)
     launch = Launch(model=suite.model, drafter=suite.drafter_of(variant), variant=variant, slot=slot, version=version)
-    command = engine.rehearsal(launch) if rehearsing else engine.command(launch) if engine.launches else Command(argv=())
+    command = _command(engine, launch, rehearsing)
+    further = _command(engine, replace(launch, node_index=1), rehearsing) if len(slot.nodes) > 1 else command
     faults = suite.rehearsal.fault_words(variant.name) if rehearsing else ()
     return PlannedLaunch(
         trial=trial,
@@ -152,5 +159,6 @@ def _planned(suite: Suite, trial: Trial, rehearsing: bool, seen: Planned | None)
         unset=command.unset,
         estimate_s=launch_estimate_s(suite, variant),
         nodes_count=nodes_needed(suite, variant),
+        added_flags=tuple(word for word in further.argv if word.startswith("--") and word not in command.argv),
         start_s=seen.start_s if seen else None,
     )

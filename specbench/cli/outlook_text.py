@@ -150,7 +150,7 @@ def _launches(outlook: Outlook) -> Iterator[str]:
         elif launch.argv:
             yield from _command(launch)
             if launch.nodes_count > 1:
-                yield f"{INDENT}(and so on every further node, with its own --node-rank)"
+                yield f"{INDENT}(and so on every further node, with {' and '.join(('its own --node-rank', *launch.added_flags))})"
 
 
 def _heading(outlook: Outlook, number: int, launch: PlannedLaunch) -> Iterator[str]:

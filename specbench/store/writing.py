@@ -87,7 +87,7 @@ class TrialWriter:
         """Replaces `manifest.json` as a whole, after the lines it tells of and with their counts.
 
         Raises StoreError when something could not be written; what is not `complete` is written even where lines were lost.
-        Writes nothing once the folder was moved away: a job whose node was given up may live on, and its launch is done again.
+        Writes nothing once the folder was moved away: a job whose node was given up may live on, its launch is done again.
         """
         if self.is_elsewhere:
             raise StoreError(f"{self.folder}: was set aside while this launch ran, which is done again elsewhere")

@@ -92,6 +92,21 @@ def test_no_gpu_is_held_twice_whatever_is_asked() -> None:
     assert floor.held == frozenset(range(8))
 
 
+def test_a_launch_alone_gets_the_gpus_that_it_had_packed() -> None:
+    plan = make_plan(a_suite(2, 1, 1, packing="control", launches=2))
+    held = {(one.trial.folder, one.trial.alone): one.gpu_ids for one in forecast(plan, 4, 99)}
+    for (folder, alone), gpu_ids in held.items():
+        assert not alone or gpu_ids == held[folder.removesuffix(".alone"), False]
+
+
+def test_twins_whose_gpus_are_gone_take_others() -> None:
+    floor = Floor(EIGHT)
+    assert floor.hold(2, 3, twins="a 0") == (6, 7)
+    floor.release((6, 7))
+    floor.poison([6])
+    assert floor.hold(2, 0, twins="a 0") == (0, 1)
+
+
 def test_poisoned_gpus_are_given_to_nobody() -> None:
     floor = Floor(EIGHT)
     floor.poison([1])

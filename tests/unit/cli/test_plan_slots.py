@@ -82,6 +82,13 @@ def test_jobs(capsys: pytest.CaptureFixture[str]) -> None:
     assert as_json(capsys, wider, "--launcher", "slurm")["gpu_hours"] == pytest.approx(21 * 90 / 3600)
 
 
+def test_a_server_of_vllm_over_several_nodes(capsys: pytest.CaptureFixture[str]) -> None:
+    wider = SUITE.replace("gpu_count: 8", "gpu_count: 16").replace("tensor_parallel: 8", "tensor_parallel: 16")
+    text = planned(capsys, wider.replace("engine: sglang", "engine: vllm"), "--launcher", "slurm")
+    assert "--nnodes 2 \\\n        --node-rank 0 \\\n        --master-addr NODE0 \\\n        --master-port 30001\n" in text
+    assert "(and so on every further node, with its own --node-rank and --headless)" in text
+
+
 def test_the_same_trials_whichever_launcher(capsys: pytest.CaptureFixture[str]) -> None:
     here, there = (as_json(capsys, SUITE, "--launcher", name) for name in ("local", "slurm"))
     assert [one["trial"] for one in here["launches"]] == [one["trial"] for one in there["launches"]]

@@ -74,9 +74,7 @@ def test_a_file_of_gpus_that_is_wrong(tmp_path: Path, monkeypatch: pytest.Monkey
     )
 
 
-def test_the_system_knows_a_gpu_s_side_of_the_machine(
-    show: Show, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_system_knows_a_gpu_s_side_of_the_machine(show: Show, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("specbench.execution.nvml.PCI_DEVICES", tmp_path)
     for index, node in enumerate(("1", "0", "-1")):
         (tmp_path / f"0000:{index:02x}:00.0").mkdir()

@@ -65,7 +65,9 @@ class Ran:
         events: list[Event] = []
         self.done: list[TrialRecord] = []
         bench = Bench(plan=plan, on_event=events.append)
-        run = RunRecord(suite_name="s", suite_path="s.yaml", suite={}, trials=plan.trials, started_utc="", specbench_version="")
+        run = RunRecord(
+            suite_name="s", suite_path="s.yaml", suite={}, trials=plan.trials, started_utc="", specbench_version=""
+        )
 
         async def launch() -> None:
             launcher = slurm.Slurm(bench, RunWriter(folder), Interrupt(), list(plan.trials), self.done, run)
@@ -89,8 +91,8 @@ def test_jobs_that_never_get_on_are_given_up(tmp_path: Path, monkeypatch: pytest
     assert len(cluster.orders) == slurm.ATTEMPTS
     causes = {record.failure.cause for record in ran.done if record.failure}
     assert causes == {
-        "job 3 ended (TIMEOUT) before a.launch0, b.launch0, c.launch0, d.launch0, e.launch0 were done, like the 2 jobs before "
-        "it; raise slurm.time_limit"
+        "job 3 ended (TIMEOUT) before a.launch0, b.launch0, c.launch0, d.launch0, e.launch0 were done, "
+        "like the 2 jobs before it; raise slurm.time_limit"
     }
 
 
