@@ -212,7 +212,8 @@ class Progress(Struct, frozen=True, kw_only=True):
 class Event(Struct, frozen=True, kw_only=True):
     """Progress, for whoever watches. Never stored."""
 
-    kind: Literal["launch", "phase", "ready", "level", "request", "progress", "launch_done", "failure", "note"]
+    kind: Literal["launch", "phase", "ready", "level", "request", "progress", "launch_done", "kept", "failure", "note"]
+    """`kept`: a launch that is whole since before this run was resumed; nobody is shown it."""
     trial: Trial | None = None
     text: str = ""
     at_s: Second = 0.0

@@ -150,7 +150,8 @@ def _launches(outlook: Outlook) -> Iterator[str]:
         elif launch.argv:
             yield from _command(launch)
             if launch.nodes_count > 1:
-                yield f"{INDENT}(and so on every further node, with {' and '.join(('its own --node-rank', *launch.added_flags))})"
+                words = " and ".join(("its own --node-rank", *launch.added_flags))
+                yield f"{INDENT}(and so on every further node, with {words})"
 
 
 def _heading(outlook: Outlook, number: int, launch: PlannedLaunch) -> Iterator[str]:

@@ -81,6 +81,8 @@ def resume_plan(
         refuse_changes(bench, stored, kept)
         fetch_models(bench)
         held = asyncio.run(held_trials(resume.folder)) if bench.suite.launcher == "slurm" else frozenset()
+        for trial, whole in kept.items():
+            on_event(Event(kind="kept", trial=trial, at_s=whole.ended_s or 0.0))
         stay = "is whole and stays" if len(kept) == 1 else "are whole and stay"
         on_event(Event(kind="note", text=f"{len(kept)} of {counted(len(plan.trials), 'launch')} {stay}"))
         for trial in plan.trials:

@@ -23,8 +23,8 @@ GONE = (OSError, ValueError)
 """What writing to a stream raises once it is closed."""
 PASSING = ("phase", "progress")
 """Kinds that are worth a status line, not a line of their own each."""
-UNTOLD = ("request",)
-"""What a `progress` tells anyway."""
+UNTOLD = ("request", "kept")
+"""What a `progress`, or another line, tells anyway."""
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class Remaining:
             self._begin(event.trial)
         elif event.kind == "ready":
             self._ready_s[event.trial] = event.at_s
-        elif event.kind == "launch_done":
+        elif event.kind in ("launch_done", "kept"):
             self._ended_s[event.trial] = event.at_s
             self._running.discard(event.trial)
         if event.progress is not None and event.progress.launch_planned_count:

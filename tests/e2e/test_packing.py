@@ -155,7 +155,7 @@ def test_interference_is_measured(bed: Bed) -> None:
 def test_what_can_not_be_simulated_is_told(bed: Bed) -> None:
     done = bed.run(suite(bed, 1), "--rehearse", env={"SPECBENCH_GPUS": "eight"})
     assert done.returncode == 2
-    assert "SPECBENCH_GPUS=eight: is neither a number of GPUs nor a JSON file that lists them" in done.stderr
+    assert "SPECBENCH_GPUS=eight: is neither a number of GPUs (at most 1024) nor a JSON file that lists them" in done.stderr
     assert bed.made_nothing()
 
 

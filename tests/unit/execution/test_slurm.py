@@ -109,7 +109,7 @@ def test_a_silence_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     submit = cluster.submit
 
     async def hesitant(words: list[str], script: str) -> str:
-        if cluster.orders and next(refusals, False):
+        if len(cluster.orders) > 0 and next(refusals, False):
             raise queue.SilentError("sbatch refused: Unable to contact slurm controller")
         return await submit(words, script)
 

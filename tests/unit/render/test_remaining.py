@@ -92,3 +92,11 @@ def test_a_launch_that_is_begun_again_is_not_done() -> None:
     assert found.done_count == 1
     found.take(Event(kind="launch", trial=plain))
     assert found.done_count == 0
+
+
+def test_launches_that_are_whole_since_before_are_done() -> None:
+    one = plan(1)
+    found = Remaining(one, rehearsing=False)
+    found.take(Event(kind="kept", trial=one.trials[0], at_s=50.0))
+    assert found.done_count == 1
+    assert found.left_s == pytest.approx(50.0)
