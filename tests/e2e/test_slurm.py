@@ -1,118 +1,21 @@
 """The launcher `slurm` on a real Slurm of two nodes; the servers are simulated, and so are the GPUs."""
 
 import json
-import os
-import signal
-import subprocess
-import time
-import uuid
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
 import pytest
 
 from specbench.store import StoredRun
 from tests.e2e import cluster as slurm
 from tests.e2e.bed import Bed
-from tests.e2e.cluster import Cluster
 from tests.e2e.leases import holdings, shared
+from tests.e2e.slurm_bed import Runs
 
 pytestmark = [
     pytest.mark.skipif(slurm.lacking() is not None, reason=str(slurm.lacking())),
     pytest.mark.slow,
 ]
-LIMIT_S: Final = 240.0
-MARK: Final = "SLURM_TEST_MARK"
-HEAD: Final = """\
-name: clustered
-model: nowhere/model
-engine: sglang
-hardware: {{gpu_count: 16}}
-slurm: {{partition: gpu, allocation: {allocation}, time_limit: "30:00", args: [--comment=none]}}
-server: {{stop_grace_s: 1, env: {{{mark}: "{value}"}}}}
-warmup: {{request_count: 1, max_output_tokens: 4}}
-workloads:
-  - {{name: chat, request_count: 3, max_output_tokens: {tokens}}}
-variants:
-"""
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with slurm.running(tmp_path_factory.mktemp("slurm")) as running:
-        yield running
-
-
-class Runs:
-    """The command line, with the cluster's configuration, and what it left."""
-
-    def __init__(self, bed: Bed, cluster: Cluster) -> None:
-        self.bed, self.cluster = bed, cluster
-        self.value = uuid.uuid4().hex
-
-    def suite(self, *widths: int, tokens: int = 20, allocation: str = "launch") -> str:
-        words = [f"name: {chr(97 + place)}, tensor_parallel: {width}" for place, width in enumerate(widths)]
-        text = HEAD.format(allocation=allocation, mark=MARK, value=self.value, tokens=tokens)
-        return str(self.bed.suite(*words, text=text))
-
-    def start(self, *words: str) -> "subprocess.Popen[str]":
-        return self.bed.start(*words, env=self.cluster.env)
-
-    def resume(self) -> "subprocess.CompletedProcess[str]":
-        return self.finish(self.bed.start_plain("--resume", str(self.folder()), env=self.cluster.env))
-
-    def finish(self, process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
-        out, err = process.communicate(timeout=LIMIT_S)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        return self.finish(self.start(*words, "--rehearse", "--full", "--launcher", "slurm"))
-
-    def folder(self) -> Path:
-        (folder,) = (self.bed.folder / "results").iterdir()
-        return folder
-
-    def manifest(self, name: str) -> dict[str, Any]:
-        """Of a launch; empty before there is one."""
-        found = list((self.bed.folder / "results").glob(f"*/{name}/manifest.json"))
-        record: dict[str, Any] = json.loads(found[0].read_text()) if found else {}
-        return record
-
-    def wait_until(self, is_so: Callable[[], object], what: str) -> None:
-        give_up_s = time.monotonic() + LIMIT_S
-        while not is_so():
-            assert time.monotonic() < give_up_s, f"{what}; {self.cluster.ask('squeue')}"
-            time.sleep(0.1)
-
-    def wait_measured(self, name: str) -> None:
-        self.wait_until(lambda: self.manifest(name).get("ready_s"), f"{name} was never ready")
-
-    def processes(self) -> list[psutil.Process]:
-        """Servers of this test, by the mark in their environment."""
-        return [one for one in psutil.process_iter() if self._is_ours(one)]
-
-    def _is_ours(self, process: psutil.Process) -> bool:
-        try:
-            return process.environ().get(MARK) == self.value and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.Error:
-            return False
-
-    def wait_gone(self) -> None:
-        self.wait_until(lambda: not self.processes(), "servers are left")
-        self.wait_until(lambda: not self.cluster.ask("squeue", "--noheader").strip(), "jobs are left")
-
-    def jobs(self) -> list[str]:
-        return [json.loads(path.read_text())["job_id"] for path in sorted((self.folder() / "jobs").glob("*.json"))]
-
-
-@pytest.fixture
-def runs(bed: Bed, cluster: Cluster) -> Iterator[Runs]:
-    found = Runs(bed, cluster)
-    yield found
-    cluster.ask("scancel", "--user=root")
-    found.wait_gone()
 
 
 def most_at_once(stored: StoredRun) -> int:
@@ -159,92 +62,6 @@ def test_the_death_of_a_rank_is_the_death_of_its_launch(runs: Runs) -> None:
     assert trial.record.failure is not None
     assert trial.record.failure.kind == "died_under_load"
     assert trial.record.failure.cause.startswith("rank 1 on node n2: ")
-    runs.wait_gone()
-
-
-def test_a_harness_that_is_killed_and_resumed(runs: Runs) -> None:
-    process = runs.start(runs.suite(8, 8, 8, 8, tokens=300), "--rehearse", "--full", "--launcher", "slurm")
-    runs.wait_measured("a.launch0")
-    process.kill()
-    process.communicate()
-    done = runs.resume()
-    assert done.returncode == 0, done.stderr
-    assert "attached to job" in done.stderr
-    stored = runs.bed.stored()
-    assert all(one.record.complete and one.record.failure is None for one in stored.trials)
-    assert len(stored.trials) == 4
-    assert not (Path(stored.folder) / "aside").exists()
-    assert len(stored.run.resumed_utc) == 1
-    assert len(runs.jobs()) == len(set(runs.jobs())) >= 4
-
-
-def test_scancel_leaves_no_process(runs: Runs) -> None:
-    process = runs.start(runs.suite(8, tokens=3000), "--rehearse", "--full", "--launcher", "slurm")
-    runs.wait_measured("a.launch0")
-    assert runs.processes()
-    runs.cluster.ask("scancel", *runs.jobs())
-    done = runs.finish(process)
-    assert done.returncode == 1, done.stderr
-    runs.wait_gone()
-    (trial,) = runs.bed.stored().trials
-    assert trial.record.failure is not None
-    assert trial.record.failure.kind == "job_lost"
-    assert "ended (CANCELLED) before a.launch0 was done" in trial.record.failure.cause
-
-
-def test_ctrl_c_cancels_the_jobs(runs: Runs) -> None:
-    process = runs.start(runs.suite(8, 16, tokens=3000), "--rehearse", "--full", "--launcher", "slurm")
-    runs.wait_measured("a.launch0")
-    process.send_signal(signal.SIGINT)
-    done = runs.finish(process)
-    assert done.returncode == 130, done.stderr
-    assert not runs.cluster.ask("squeue", "--noheader").strip()
-    assert runs.processes() == []
-
-
-def test_a_launch_whose_job_ends_early_is_done_again_whole(runs: Runs) -> None:
-    process = runs.start(runs.suite(8, 8, tokens=300, allocation="block"), "--rehearse", "--full", "--launcher", "slurm")
-    runs.wait_measured("b.launch0")
-    job = psutil.Process(runs.manifest("b.launch0")["process"]["watcher_pid"]).parent()
-    assert job is not None
-    os.kill(job.pid, signal.SIGKILL)
-    done = runs.finish(process)
-    assert done.returncode == 0, done.stderr
-    assert "ended (FAILED) before b.launch0 was done; begun again" in done.stderr
-    stored = runs.bed.stored()
-    assert [one.record.complete for one in stored.trials] == [True, True]
-    assert [one.name for one in (Path(stored.folder) / "aside").iterdir()] == ["b.launch0.1"]
-    assert len(stored.trials[1].requests) == 4
-    assert stored.trials[0].record.slot.nodes == stored.trials[1].record.slot.nodes or len(runs.jobs()) == 2
-
-
-def test_a_preempted_launch_is_done_again_whole(runs: Runs) -> None:
-    process = runs.start(runs.suite(8, 8, tokens=300, allocation="block"), "--rehearse", "--full", "--launcher", "slurm")
-    runs.wait_measured("b.launch0")
-    runs.cluster.ask("sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 1")
-    done = runs.finish(process)
-    assert done.returncode == 0, done.stderr
-    assert "ended (PREEMPTED) before b.launch0 was done; begun again" in done.stderr
-    done_again_whole(runs, "b", trials_count=2)
-
-
-def test_a_launch_that_the_time_limit_cuts_off_is_done_again_whole(runs: Runs) -> None:
-    """Slurm looks every 30 s whose time is over; the launch is under load for 40 s."""
-    process = runs.start(runs.suite(8, tokens=1200), "--rehearse", "--full", "--launcher", "slurm")
-    runs.wait_measured("a.launch0")
-    runs.cluster.ask("scontrol", "update", f"JobId={runs.jobs()[0]}", "EndTime=now")
-    done = runs.finish(process)
-    assert done.returncode == 0, done.stderr
-    assert "ended (TIMEOUT) before a.launch0 was done; begun again" in done.stderr
-    done_again_whole(runs, "a", trials_count=1)
-
-
-def done_again_whole(runs: Runs, name: str, trials_count: int) -> None:
-    stored = runs.bed.stored()
-    assert [one.record.complete and one.record.failure is None for one in stored.trials] == [True] * trials_count
-    assert [len(one.requests) for one in stored.trials] == [4] * trials_count
-    assert [one.name for one in (Path(stored.folder) / "aside").iterdir()] == [f"{name}.launch0.1"]
-    assert len(runs.jobs()) == 2
     runs.wait_gone()
 
 
