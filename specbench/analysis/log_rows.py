@@ -164,7 +164,7 @@ class Streams:
         return Kept(rows.part(places), first, np.sort(rows.line[np.concatenate(repeated)]))
 
     def _without_garbage(self, rows: Rows, codes: NDArray[np.int64]) -> Rows:
-        new = np.setdiff1d(codes, np.fromiter(self._states, np.int64, len(self._states)))
+        new = np.array([code for code in codes.tolist() if code not in self._states], np.int64)
         room_count = max(0, MOST_STREAMS - len(self._states))
         if len(new) <= room_count:
             return rows

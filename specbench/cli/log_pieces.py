@@ -1,6 +1,7 @@
 """A large log read by several processes: each reads every so many-th piece of the file, this one takes them in order."""
 
 import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -23,6 +24,9 @@ MOST_PROCESSES: Final = 3
 LONGEST_LINE_BYTES: Final = 1 << 25
 """A longer line is cut where a piece begins."""
 SCAN_BYTES: Final = 1 << 16
+M_TRIM_THRESHOLD: Final = -1
+M_MMAP_THRESHOLD: Final = -3
+KEPT_BYTES: Final = 1 << 26
 PIPE_BYTES: Final = 1 << 20
 """The most that Linux gives to any user: so far a process may be ahead."""
 
@@ -46,6 +50,14 @@ class Sent(NamedTuple):
     block: Block
 
 
+def _keep_memory() -> None:
+    """What is freed is used for the next piece, not given back: new pages are dear, above all on virtual machines."""
+    with contextlib.suppress(OSError, AttributeError):  # another C library than glibc
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
+        mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+
+
 def process_count(size_bytes: int) -> int:
     """How many are worth starting for a file of this size; 0 or 1: none."""
     if size_bytes < LEAST_BYTES or not sys.platform.startswith("linux"):
@@ -64,6 +76,7 @@ def engine_at_start(descriptor: int) -> Engine | None:
 
 def read_pieces(descriptor: int, size_bytes: int, count: int) -> Iterator[Block]:
     """SGLang's log, an open file, as blocks, in order, up to `size_bytes`. Raises OSError."""
+    _keep_memory()
     context = get_context("fork")
     pipes = [context.Pipe(duplex=False) for _ in range(count)]
     ends = [end for pipe in pipes for end in pipe]

@@ -16,6 +16,7 @@ READ_BYTES: Final = 16_384
 """So much of a line is read: no line of a server's own is as long."""
 MASK: Final = bytes(ord("0") if chr(code).isascii() and chr(code).isdigit() else code for code in range(256))
 UNKNOWN: Final = -1
+PIN_LINES: Final = 300
 
 
 class Text(Protocol):
@@ -91,6 +92,8 @@ class BlockReader:
         self._lengths: list[int] = []
         self.stamps: list[Slot | None] = []
         """By shape, as in `Block`."""
+        self._pins: list[bytes] = []
+        """A few lines of the first block, so that Python keeps the memory of all for the next; new pages cost more."""
         self._seen: dict[bytes, bool] = {}
         """Digits masked; True once it can't be learned."""
 
@@ -100,6 +103,7 @@ class BlockReader:
         masked = whole.translate(MASK).split(b"\n")
         if not masked[-1]:  # behind the last line break
             masked.pop()
+        self._pins = self._pins or masked[::PIN_LINES]
         shape_index = np.fromiter(map(self._index.get, masked, repeat(UNKNOWN)), np.int16, len(masked))
         unknown = np.flatnonzero(shape_index == UNKNOWN).tolist()
         starts = self._starts(masked, shape_index, unknown)
