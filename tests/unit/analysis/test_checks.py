@@ -190,6 +190,15 @@ def test_a_first_wave_that_was_not_warm() -> None:
     assert "warmup_in_window" not in findings(answers(0.022))
 
 
+def test_a_first_prompt_of_which_less_is_accepted_is_no_warm_up() -> None:
+    def answer(n: int, token_s: float, correct_tokens: int) -> RequestRecord:
+        chunks = [(0.1 + token_s * k, 1) for k in range(20)]
+        return request(n, due_s=10.0 * n, chunks=chunks, drafts=(correct_tokens, 10), proposed_tokens=40)
+
+    assert "warmup_in_window" not in findings([answer(0, 0.08, 0), *(answer(n, 0.02, 30) for n in range(1, 6))])
+    assert "warmup_in_window" in findings([answer(0, 0.08, 30), *(answer(n, 0.02, 30) for n in range(1, 6))])
+
+
 def test_answers_that_come_in_one_piece() -> None:
     late = [request(n, chunks=((9.9, 40),), done_s=10.0) for n in range(3)]
     assert "TTFT is the whole answer's time" in findings(late)["stream_buffered"].message
