@@ -26,9 +26,7 @@ def decode_rows(block: Block, lines_before: int) -> Rows:
     return Rows(
         line=read.lines + np.int64(lines_before + 1),
         stream=_codes(read),
-        writer=np.nan_to_num(read.columns[TP]).astype(np.int64)
-        if TP in read.columns
-        else np.zeros(len(read.lines), np.int64),
+        writer=_writers(read),
         running=read.column(RUNNING),
         length=read.column(LENGTH),
         rate=read.column(RATE),

@@ -15,16 +15,12 @@ from specbench.analysis.log_counts import Counts, Pool
 from specbench.analysis.log_ends import Ends
 from specbench.analysis.log_tally import Bucket, Phase, Tally
 from specbench.dialects import DeathCause, llamacpp_events, sglang_death, sglang_version, vllm_death
-from specbench.dialects.blocks import READ_BYTES, Block, BlockReader
-from specbench.dialects.detect import Engine, engine_of
-from specbench.dialects.llamacpp_log import LlamaLog
+from specbench.dialects.blocks import Block
+from specbench.dialects.detect import Engine
+from specbench.dialects.readers import DETECT_BYTES, engine_in, reader_for
 from specbench.dialects.sglang_args import argument_facts
-from specbench.dialects.sglang_log import parse_line as parse_sglang
-from specbench.dialects.vllm_log import parse_line as parse_vllm
 from specbench.units import PerSecond, Ratio
 
-DETECT_BYTES: Final = 1 << 23
-"""So much is looked at before an engine must be named."""
 BATCH_LINES: Final = 4096
 
 Text = tuple[memoryview, int]
@@ -113,20 +109,6 @@ def study_read(
     tally.number = number
     meaning = partial(sglang_version.rate_meaning, version=tally.version)
     return _study(tally, ends, reader.report(number, meaning, None) if engine == "sglang" else None)
-
-
-def reader_for(engine: Engine) -> BlockReader:
-    """Its grammar. Of SGLang's, each line stands for itself, so that several may read one log."""
-    if engine == "sglang":
-        return BlockReader(parse_sglang)
-    return BlockReader(parse_vllm if engine == "vllm" else LlamaLog().parse_line, learns=False)
-
-
-def engine_in(text: memoryview, size_bytes: int) -> Engine | None:
-    """Whose lines these are; None when no line tells."""
-    lines = bytes(text[:size_bytes]).split(b"\n")
-    found = (engine_of(line[:READ_BYTES].decode("utf-8", "replace")) for line in lines)
-    return next((engine for engine in found if engine is not None), None)
 
 
 def _take(block: Block, lines_before: int, tally: Tally, reader: LogReader) -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from specbench.analysis.log_rows import Kept, stream_named
-from specbench.analysis.stale import commonest, stale
+from specbench.analysis.stale import are_counted, commonest, stale
 from specbench.units import PerSecond
 
 STRETCH_LINES: Final = 100_000
@@ -20,8 +20,8 @@ MOST_LINES: Final = 10_000
 """Line numbers kept of each sort."""
 MOST_SIZES: Final = 4096
 """Batch sizes told apart, per stream."""
-BINS_PER_FOLD: Final = 1000
-"""Steps of the histogram while the throughput grows by a factor of e."""
+BIN_BITS: Final = 42
+"""Of a double's 52 bits behind the leading one, so many are left out in the histogram: 1024 steps while a rate doubles."""
 
 LEAST_TPS: Final = 0.001
 
@@ -67,10 +67,11 @@ class Rates:
         self._exact.append(rates)
         self._exact_count += len(rates)
         if self._exact_count > STRETCH_LINES:
-            logs = np.log(np.maximum(np.concatenate(self._exact), LEAST_TPS) / LEAST_TPS)
-            counts = np.bincount((logs * BINS_PER_FOLD).astype(np.int64))
+            bins = np.maximum(np.concatenate(self._exact), LEAST_TPS).view(np.int64) >> BIN_BITS
+            first = int(bins.min())
+            counts = np.bincount(bins - first)
             for place in np.flatnonzero(counts).tolist():
-                self._bins[place] = self._bins.get(place, 0) + int(counts[place])
+                self._bins[first + place] = self._bins.get(first + place, 0) + int(counts[place])
             self._exact, self._exact_count = [], 0
 
     @staticmethod
@@ -80,7 +81,8 @@ class Rates:
         exact = np.concatenate([np.zeros(0), *(part for one in many for part in one._exact)])
         if not any(one._bins for one in many):
             return float(np.median(exact)) if len(exact) else None
-        values = [exact, *(LEAST_TPS * np.exp((np.array(list(one._bins)) + 0.5) / BINS_PER_FOLD) for one in many)]
+        bins = (np.array([*one._bins], np.int64) for one in many)
+        values = [exact, *(((one << BIN_BITS) + (1 << BIN_BITS - 1)).view(np.float64) for one in bins)]
         weights = [np.ones(len(exact)), *(np.array(list(one._bins.values()), np.float64) for one in many)]
         value, weight = np.concatenate(values), np.concatenate(weights)
         order = np.argsort(value)
@@ -107,20 +109,29 @@ class _Sums:
             told = ~missing if missing.any() else slice(None)
             self.lines.add(line[told])
             self.longest_length = max(self.longest_length, float(length[told].max()))
-            sizes = np.nan_to_num(running[told], nan=-1.0)
-            for size in commonest(sizes).tolist():
-                self._add_size(size, length[told][sizes == size])
+            self._add_sizes(np.nan_to_num(running[told], nan=-1.0), length[told])
         fresh = np.flatnonzero(~(is_stale | missed))
         if len(fresh):
             self.rates.add(tps[fresh] if len(fresh) < len(tps) else tps)
             self.newest = (int(line[fresh[-1]]), float(tps[fresh[-1]]))
 
-    def _add_size(self, size: float, lengths: Floats) -> None:
+    def _add_sizes(self, sizes: Floats, lengths: Floats) -> None:
+        if are_counted(sizes):
+            places = sizes.astype(np.int64)
+            counts, totals = np.bincount(places), np.bincount(places, lengths)
+            for size in np.flatnonzero(counts).tolist():
+                self._add_size(size, float(totals[size]), int(counts[size]))
+        else:
+            for size in commonest(sizes).tolist():
+                own = lengths[sizes == size]
+                self._add_size(size, float(own.sum()), len(own))
+
+    def _add_size(self, size: float, total: float, count: int) -> None:
         if size not in self.by_size and len(self.by_size) >= MOST_SIZES:
             return
         sums = self.by_size.setdefault(size, [0.0, 0.0])
-        sums[0] += float(lengths.sum())
-        sums[1] += len(lengths)
+        sums[0] += total
+        sums[1] += count
 
 
 class LogSums:

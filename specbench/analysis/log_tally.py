@@ -60,6 +60,7 @@ class Timeline:
         self.rows: list[_Row] = []
         self._most = most
         self._size = 1
+        self._records = 0
         self._recent = _nothing()
 
     def add(self, ts: str | None, length: float | None, weight: float, tps: float | None) -> None:
@@ -71,17 +72,20 @@ class Timeline:
 
     def add_many(self, ts: Callable[[int], str | None], lengths: Floats, weights: Floats, rates: Floats) -> None:
         """Many records, NaN where one does not say; `ts` gives the clock of one by its place."""
+        if not len(lengths):
+            return
+        while self._records + len(lengths) > self._most * self._size:
+            self._coarsen()
         told, rated = ~np.isnan(lengths), ~np.isnan(rates)
         weighted = np.where(told, weights * lengths, 0.0)
-        weights, rates = np.where(told, weights, 0.0), np.where(rated, rates, 0.0)
-        start, count = 0, len(lengths)
-        while start < count:
-            room = self._size - self.rows[-1].count if self.rows else 0
-            end = min(count, start + (room if room > 0 else self._size))
-            length, weight, tps = (float(column[start:end].sum()) for column in (weighted, weights, rates))
-            new = _Row(ts(start), ts(end - 1), end - start, length, weight, tps, int(np.count_nonzero(rated[start:end])))
-            self._put(new, room > 0)
-            start = end
+        room = self._size - self.rows[-1].count if self.rows else 0
+        starts = np.array([0, *range(room or self._size, len(lengths), self._size)])
+        columns = (weighted, np.where(told, weights, 0.0), np.where(rated, rates, 0.0), rated.astype(np.int64))
+        sums = zip(*(np.add.reduceat(column, starts).tolist() for column in columns), strict=True)
+        ends = [*starts[1:].tolist(), len(lengths)]
+        for start, end, (length, weight, tps, tps_count) in zip(starts.tolist(), ends, sums, strict=True):
+            new = _Row(ts(start), ts(end - 1), end - start, length, weight, tps, tps_count)
+            self._put(new, start == 0 and room > 0)
 
     def recent(self) -> Bucket:
         """The records since this was last asked."""
@@ -89,6 +93,7 @@ class Timeline:
         return _bucket([row])
 
     def _put(self, new: _Row, into_last: bool) -> None:
+        self._records += new.count
         _fold(self._recent, new)
         if into_last:
             _fold(self.rows[-1], new)
@@ -98,10 +103,14 @@ class Timeline:
     def _append(self, new: _Row) -> None:
         self.rows.append(new)
         if len(self.rows) > self._most:
-            self._size *= 2
-            for left, right in zip(self.rows[::2], self.rows[1::2], strict=False):
-                _fold(left, right)
-            self.rows = self.rows[::2]
+            self._coarsen()
+
+    def _coarsen(self) -> None:
+        """Neighbours become one."""
+        self._size *= 2
+        for left, right in zip(self.rows[::2], self.rows[1::2], strict=False):
+            _fold(left, right)
+        self.rows = self.rows[::2]
 
     def buckets(self, most: int = BUCKETS) -> tuple[Bucket, ...]:
         """At most `most`, of about as many records each."""

@@ -19,7 +19,7 @@ MOST_COUNTED: Final = 1 << 16
 MOST_SIZES: Final = 512
 """Of so many sizes the commonest are looked at; a real batch has fewer."""
 
-MOST_MEDIAN: Final = 20_000
+MOST_MEDIAN: Final = 10_000
 """Of a longer stretch, lines at even distances tell the usual step time."""
 
 Floats = NDArray[np.float64]
@@ -34,12 +34,15 @@ def stale(running: Floats, length: Floats, tps: Floats, after_idle: Flags) -> Fl
     if usual is None:
         return np.zeros(len(step_s), np.bool_)
     sizes, usual_s = usual
-    reference_s = np.full(len(step_s), np.median(usual_s))
-    for size in commonest(running[told]).tolist():
+    slow = np.flatnonzero(step_s > AFTER_IDLE_FACTOR * usual_s.min())  # few; no other can be stale
+    reference_s = np.full(len(slow), np.median(usual_s))
+    for size in commonest(running[slow]).tolist():
         alike = (sizes >= size / ALIKE_FACTOR) & (sizes <= size * ALIKE_FACTOR)
         if alike.any():
-            reference_s[running == size] = np.median(usual_s[alike])
-    return told & (step_s > reference_s * np.where(after_idle, AFTER_IDLE_FACTOR, ANYWHERE_FACTOR))
+            reference_s[running[slow] == size] = np.median(usual_s[alike])
+    is_stale = np.zeros(len(step_s), np.bool_)
+    is_stale[slow] = step_s[slow] > reference_s * np.where(after_idle[slow], AFTER_IDLE_FACTOR, ANYWHERE_FACTOR)
+    return is_stale
 
 
 def _step_s(running: Floats, length: Floats, tps: Floats) -> Floats:
@@ -63,9 +66,14 @@ def _usual(running: Floats, step_s: Floats, which: Flags) -> tuple[Floats, Float
     return sizes, np.array(medians, np.float64)
 
 
+def are_counted(running: Floats) -> bool:
+    """Whether they are small enough to have a counter each."""
+    return bool(len(running) and running.min() >= 0 and running.max() < MOST_COUNTED)
+
+
 def commonest(running: Floats) -> Floats:
     """The distinct sizes in rising order, at most `MOST_SIZES` of them: only garbage has more."""
-    if len(running) and running.min() >= 0 and running.max() < MOST_COUNTED:
+    if are_counted(running):
         counts = np.bincount(running.astype(np.int64))
         sizes = np.flatnonzero(counts)
         counts, sizes = counts[sizes], sizes.astype(np.float64)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LIVE_S = 2.0
 """While a log is followed, at most a line in this time."""
 PIPED_COLUMNS = 100
+QUIET_ALGEBRA = ("OPENBLAS_NUM_THREADS", "1")
+"""Numpy's own threads would wait for each other, busily, beside the processes that read."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,9 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """The exit code. Raises SpecbenchError when the log can't be read."""
     from specbench.cli.log_source import Interrupt, open_log
-    from specbench.render import log_report
-    from specbench.suite.secrets import secrets_of
 
+    os.environ.setdefault(*QUIET_ALGEBRA)
     check_version(args.engine_version)
     interrupt, follow = Interrupt(), args.follow
     if follow:
@@ -51,6 +52,9 @@ def run(args: argparse.Namespace) -> int:
     live = Live() if follow and not args.json else None
     with open_log(args.file, follow) as source:
         found = _study(source, args, interrupt, live)
+    from specbench.render import log_report
+    from specbench.suite.secrets import secrets_of
+
     if found is None:
         raise SpecbenchError(f"{args.file}: no line of SGLang, vLLM or llama.cpp in it; --engine names the engine")
     text = log_report.as_json(found) if args.json else log_report.render(found, PIPED_COLUMNS)
@@ -59,8 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _study(source: BinaryIO, args: argparse.Namespace, interrupt: "Interrupt", live: "Live | None") -> "LogStudy | None":
-    """A large file of SGLang's is read by several processes."""
-    from specbench.analysis.log_report import study_blocks, study_read
+    """A large file of SGLang's is read by several processes, which start before the rest is imported."""
     from specbench.cli.log_pieces import engine_at_start, process_count, read_pieces
     from specbench.cli.log_source import blocks
 
@@ -68,7 +71,12 @@ def _study(source: BinaryIO, args: argparse.Namespace, interrupt: "Interrupt", l
     size_bytes = path.stat().st_size if path is not None and isinstance(source, io.FileIO) and not args.follow else 0
     count = process_count(size_bytes)
     if count > 1 and (args.engine or engine_at_start(source.fileno())) == "sglang":
-        return study_read(read_pieces(source.fileno(), size_bytes, count), "sglang", args.engine_version)
+        with read_pieces(source.fileno(), size_bytes, count) as pieces:
+            from specbench.analysis.log_report import study_read
+
+            return study_read(pieces, "sglang", args.engine_version)
+    from specbench.analysis.log_report import study_blocks
+
     return study_blocks(blocks(source, args.follow, interrupt, path), args.engine, args.engine_version, live)
 
 

@@ -11,14 +11,15 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Final, NamedTuple
 
-from specbench.analysis.log_report import DETECT_BYTES, engine_in, reader_for
+from specbench.cli.log_pipe import receive, send
 from specbench.dialects.blocks import Block, BlockReader
 from specbench.dialects.detect import Engine
+from specbench.dialects.readers import DETECT_BYTES, engine_in, reader_for
 from specbench.dialects.shapes import Slot
 
 LEAST_BYTES: Final = 32 << 20
 """A smaller log is read before other processes have started."""
-PIECE_BYTES: Final = 1 << 20
+PIECE_BYTES: Final = 1 << 22
 MOST_PROCESSES: Final = 3
 """More would wait for the one that puts their pieces together."""
 LONGEST_LINE_BYTES: Final = 1 << 25
@@ -74,7 +75,8 @@ def engine_at_start(descriptor: int) -> Engine | None:
     return None
 
 
-def read_pieces(descriptor: int, size_bytes: int, count: int) -> Iterator[Block]:
+@contextlib.contextmanager
+def read_pieces(descriptor: int, size_bytes: int, count: int) -> Iterator[Iterator[Block]]:
     """SGLang's log, an open file, as blocks, in order, up to `size_bytes`. Raises OSError."""
     _keep_memory()
     context = get_context("fork")
@@ -90,7 +92,7 @@ def read_pieces(descriptor: int, size_bytes: int, count: int) -> Iterator[Block]
     for _, writer in pipes:
         writer.close()
     try:
-        yield from _in_order(descriptor, size_bytes, [reader for reader, _ in pipes])
+        yield _in_order(descriptor, size_bytes, [reader for reader, _ in pipes])
     finally:
         for reader, _ in pipes:
             reader.close()
@@ -110,10 +112,10 @@ def _in_order(descriptor: int, size_bytes: int, connections: Sequence[Connection
     for number in range(_pieces(size_bytes)):
         place = number % len(connections)
         try:
-            sent = connections[place].recv()
+            sent = receive(connections[place])
         except (EOFError, OSError):
             own = own or reader_for("sglang")
-            sent, known = _read(own, descriptor, size_bytes, number), own.stamps
+            sent, known = _read(own, descriptor, size_bytes, number, bytearray()), own.stamps
         else:
             stamps[place] += sent.new_stamps
             known = stamps[place]
@@ -135,18 +137,19 @@ def _send_all(descriptor: int, size_bytes: int, numbers: range, writer: Connecti
 
     with contextlib.suppress(OSError):  # a smaller pipe is slower, no more
         fcntl(writer.fileno(), F_SETPIPE_SZ, PIPE_BYTES)
-    reader, told_count = reader_for("sglang"), 0
+    reader, told_count, buffer = reader_for("sglang"), 0, bytearray()
     for number in numbers:
-        sent = _read(reader, descriptor, size_bytes, number)
-        writer.send(sent._replace(new_stamps=reader.stamps[told_count:]))
+        sent = _read(reader, descriptor, size_bytes, number, buffer)
+        send(writer, sent._replace(new_stamps=reader.stamps[told_count:]))
         told_count = len(reader.stamps)
 
 
-def _read(reader: BlockReader, descriptor: int, size_bytes: int, number: int) -> Sent:
-    """The lines that begin in this piece."""
+def _read(reader: BlockReader, descriptor: int, size_bytes: int, number: int, buffer: bytearray) -> Sent:
+    """The lines that begin in this piece. The buffer grows where it must."""
     begin, end = (_line_start(descriptor, one * PIECE_BYTES, size_bytes) for one in (number, number + 1))
-    text = os.pread(descriptor, max(0, end - begin), begin)
-    block = reader.read(text, len(text))
+    buffer += bytes(max(0, end - begin - len(buffer)))
+    with memoryview(buffer)[: max(0, end - begin)] as text:
+        block = reader.read(text, os.preadv(descriptor, [text], begin) if len(text) else 0)
     return Sent(begin, [], block._replace(text=b"", stamps=[]))
 
 

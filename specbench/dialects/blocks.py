@@ -1,22 +1,20 @@
 """Many lines of a log at once: those whose shape is known by numpy, the others one by one through the grammar."""
 
 from collections.abc import Callable
-from itertools import repeat
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specbench.dialects import LogLine
-from specbench.dialects.shapes import COLUMN_COUNT, LONGEST_BYTES, Shape, Slot, learn
+from specbench.dialects.shape_index import Match, ShapeIndex
+from specbench.dialects.shapes import LONGEST_BYTES, MASK, Shape, Slot, learn
 
 MOST_SHAPES: Final = 4096
 MOST_SEEN: Final = 4096
 READ_BYTES: Final = 16_384
 """So much of a line is read: no line of a server's own is as long."""
-MASK: Final = bytes(ord("0") if chr(code).isascii() and chr(code).isdigit() else code for code in range(256))
 UNKNOWN: Final = -1
-PIN_LINES: Final = 300
 
 
 class Text(Protocol):
@@ -86,53 +84,40 @@ class BlockReader:
         self._parse_line = parse_line
         self._learns = learns
         """False for a grammar that remembers lines: it must be shown each of them."""
-        self._index: dict[bytes, int] = {}
-        """Line with its digits masked to the place of its shape."""
-        self._shapes: list[Shape] = []
-        self._lengths: list[int] = []
+        self._known = ShapeIndex()
         self.stamps: list[Slot | None] = []
         """By shape, as in `Block`."""
-        self._pins: list[bytes] = []
-        """A few lines of the first block, so that Python keeps the memory of all for the next; new pages cost more."""
         self._seen: dict[bytes, bool] = {}
         """Digits masked; True once it can't be learned."""
 
     def read(self, text: memoryview | bytes, size_bytes: int) -> Block:
         """The first `size_bytes`, which end with a line break or are the log's end."""
-        whole = text if isinstance(text, bytes) and len(text) == size_bytes else bytes(text[:size_bytes])
-        masked = whole.translate(MASK).split(b"\n")
-        if not masked[-1]:  # behind the last line break
-            masked.pop()
-        self._pins = self._pins or masked[::PIN_LINES]
-        shape_index = np.fromiter(map(self._index.get, masked, repeat(UNKNOWN)), np.int16, len(masked))
-        unknown = np.flatnonzero(shape_index == UNKNOWN).tolist()
-        starts = self._starts(masked, shape_index, unknown)
+        flat = np.frombuffer(text, np.uint8, size_bytes) if size_bytes else np.zeros(0, np.uint8)
+        starts = _starts(flat)
+        shape_index = np.full(len(starts) - 1, UNKNOWN, np.int16)
+        matches = list(self._known.match(flat, starts, np.arange(len(shape_index))))
+        for match in matches:
+            shape_index[match.lines] = match.shape
         slow: list[tuple[int, LogLine]] = []
-        for index in unknown:
-            known = self._index.get(masked[index])
-            if known is None:
-                raw = bytes(text[starts[index] : starts[index + 1] - 1])
-                slow.append((index, self._read_slowly(raw, masked[index])))
+        now_known: list[int] = []
+        for index in np.flatnonzero(shape_index == UNKNOWN).tolist():
+            raw = bytes(text[starts[index] : starts[index + 1] - 1])
+            masked = raw.translate(MASK)
+            if masked in self._known.places:
+                now_known.append(index)
             else:
-                shape_index[index] = known
-        return self._block(text, starts, shape_index, slow)
-
-    def _starts(self, masked: list[bytes], shape_index: NDArray[np.int16], unknown: list[int]) -> NDArray[np.int32]:
-        """By the lengths of the shapes, and of the other lines."""
-        lengths = np.array([*self._lengths, 0], np.int32)[shape_index]
-        lengths[unknown] = [len(masked[index]) for index in unknown]
-        starts = np.zeros(len(masked) + 1, np.int32)
-        np.cumsum(lengths + 1, out=starts[1:])
-        return starts
+                slow.append((index, self._read_slowly(raw, masked)))
+        for match in self._known.match(flat, starts, np.array(now_known, np.intp)):
+            shape_index[match.lines] = match.shape
+            matches.append(match)
+        return self._block(text, starts, shape_index, slow, matches)
 
     def _read_slowly(self, raw: bytes, masked: bytes) -> LogLine:
         line = self._parse_line(raw[:READ_BYTES].decode("utf-8", "replace"))
-        if self._learns and len(raw) <= LONGEST_BYTES and len(self._shapes) < MOST_SHAPES:
+        if self._learns and len(raw) <= LONGEST_BYTES and len(self._known.shapes) < MOST_SHAPES:
             seen = self._seen.get(masked)
             if seen is False and (shape := learn(raw, self._parse_line)) is not None:
-                self._index[masked] = len(self._shapes)
-                self._shapes.append(shape)
-                self._lengths.append(len(masked))
+                self._known.add(shape)
                 self.stamps.append(shape.ts)
             if seen is not True:
                 self._seen[masked] = seen is False
@@ -146,43 +131,59 @@ class BlockReader:
         starts: NDArray[np.int32],
         shape_index: NDArray[np.int16],
         slow: list[tuple[int, LogLine]],
+        matches: list[Match],
     ) -> Block:
-        """Takes the numbers out of all lines whose shape is known, a shape at a time."""
-        order = np.argsort(shape_index, kind="stable")
-        sorted_index = shape_index[order]
-        flat = np.frombuffer(text, np.uint8)
         counts: dict[str, int] = {}
-        found: dict[str, list[tuple[NDArray[np.intp], Shape]]] = {"decode": [], "prefill": []}
-        for lines in np.split(order, np.flatnonzero(np.diff(sorted_index)) + 1):
-            if not len(lines) or shape_index[lines[0]] == UNKNOWN:
-                continue
-            shape = self._shapes[shape_index[lines[0]]]
-            counts[shape.line.kind] = counts.get(shape.line.kind, 0) + len(lines)
+        found: dict[str, list[tuple[Shape, Match]]] = {"decode": [], "prefill": []}
+        for match in matches:
+            shape = self._known.shapes[match.shape]
+            counts[shape.line.kind] = counts.get(shape.line.kind, 0) + len(match.lines)
             if shape.ts is not None and shape.line.kind in found:
-                found[shape.line.kind].append((lines, shape))
-        decodes, prefills = (_figures(groups, flat, starts) for groups in (found["decode"], found["prefill"]))
+                found[shape.line.kind].append((shape, match))
+        counts = {kind: count for kind, count in counts.items() if count}
+        decodes, prefills = (_figures(found[kind], len(shape_index)) for kind in ("decode", "prefill"))
         return Block(text, starts, shape_index, self.stamps, counts, slow, decodes, prefills)
 
 
-def _figures(groups: list[tuple[NDArray[np.intp], Shape]], flat: NDArray[np.uint8], starts: NDArray[np.int32]) -> Figures:
-    """Of lines in groups of one shape each."""
-    if not groups:
-        return Figures(np.zeros(0, np.int32), {}, np.zeros(0, np.int8))
-    lines = np.concatenate([group for group, _ in groups])
-    table = np.empty((COLUMN_COUNT, len(lines)))
+def _starts(text: NDArray[np.uint8]) -> NDArray[np.int32]:
+    """Where lines begin, and where the next block's first line would."""
+    ends = _ones(np.packbits(text == ord("\n"), bitorder="little"))
+    is_cut = bool(len(text)) and text[-1] != ord("\n")
+    starts = np.zeros(len(ends) + 1 + is_cut, np.int32)
+    starts[1 : len(ends) + 1] = ends + 1
+    if is_cut:
+        starts[-1] = len(text) + 1
+    return starts
+
+
+def _ones(bits: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The places of ones among many zeros, 64 of them at a time; `np.flatnonzero` looks at each."""
+    words = np.concatenate((bits, np.zeros(-len(bits) % 8, np.uint8))).view("<u8")
+    places = np.flatnonzero(words)
+    words, found = words[places], [np.zeros(0, np.int64)]
+    places *= 64
+    while len(words):
+        rest = words & (words - np.uint64(1))
+        exponents = (words ^ rest).astype(np.float64).view(np.int64) >> 52  # of the lowest one
+        found.append(places + exponents - 1023)
+        words, places = rest[rest != 0], places[rest != 0]
+    return np.sort(np.concatenate(found)) if len(found) > 2 else found[-1]
+
+
+def _figures(found: list[tuple[Shape, Match]], line_count: int) -> Figures:
+    """Of lines by shape, put in their order."""
+    is_in = np.zeros(line_count, np.bool_)
+    for _, match in found:
+        is_in[match.lines] = True
+    lines, place_of = np.flatnonzero(is_in), np.cumsum(is_in, dtype=np.int32)
+    printed = {column for shape, _ in found for column in shape.columns}
+    in_all = printed.intersection(*(shape.columns for shape, _ in found))
+    columns = {one: np.empty(len(lines)) if one in in_all else np.full(len(lines), np.nan) for one in sorted(printed)}
     graphs = np.empty(len(lines), np.int8)
-    printed = {column for _, shape in groups for column in shape.columns}
-    begin = 0
-    for group, shape in groups:
-        end = begin + len(group)
-        for column in printed - set(shape.columns):
-            table[column, begin:end] = np.nan
-        if shape.columns:
-            table[list(shape.columns), begin:end] = shape.values(flat, starts[group])
+    for shape, match in found:
+        places = place_of[match.lines] - 1
+        for column, values in zip(shape.columns, match.values, strict=True):
+            columns[column][places] = values
         graph = shape.line.sample.cuda_graph if shape.line.sample is not None else None
-        graphs[begin:end] = -1 if graph is None else int(graph)
-        begin = end
-    order = np.argsort(lines, kind="stable")
-    return Figures(
-        lines[order].astype(np.int32), {column: table[column, order] for column in sorted(printed)}, graphs[order]
-    )
+        graphs[places] = -1 if graph is None else int(graph)
+    return Figures(lines.astype(np.int32), columns, graphs)

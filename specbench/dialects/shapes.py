@@ -17,6 +17,8 @@ from specbench.dialects.sglang_log import NAMES
 LONGEST_BYTES: Final = 512
 """Longer lines have no shape: they hold somebody's text."""
 DIGITS: Final = b"0123456789"
+MASK: Final = bytes.maketrans(DIGITS, b"0" * len(DIGITS))
+FOLD: Final = 16
 PROBES: Final = (b"0000000000", b"9999999999", b"3690258147")
 """What each digit becomes in a probe."""
 SKIPPED: Final = ("access", "progress", "request_echo")
@@ -41,11 +43,16 @@ class Shape(NamedTuple):
 
     line: LogLine
     """The one it was learned from: kind, name and CUDA graph are the same in all."""
+    pattern: bytes
+    """That line, each digit made a 0."""
+    least: NDArray[np.uint8]
+    most: NDArray[np.uint8]
+    """What each byte may be: itself, a digit any digit."""
     ts: Slot | None
     columns: tuple[int, ...]
     """Those that are printed."""
     positions: NDArray[np.intp]
-    """(digits, 1): where the digits of these columns stand, one column after the other."""
+    """(digits,): where the digits of these columns stand, one column after the other."""
     weights: NDArray[np.float64]
     """(columns, digits): a digit's power of ten."""
     offsets: NDArray[np.float64]
@@ -53,13 +60,30 @@ class Shape(NamedTuple):
     scales: NDArray[np.float64]
     """(columns, 1)"""
 
-    def values(self, text: NDArray[np.uint8], starts: NDArray[np.int32]) -> NDArray[np.float64]:
-        """(`columns`, lines) of the lines that start there, exact to the last digit."""
-        digits = text.take(self.positions + starts).astype(np.float64)
-        values = self.weights @ digits
+    def fits(self, rows: NDArray[np.uint8]) -> bool:
+        """Whether all of these (lines, bytes) have it."""
+        least, most = _over_rows(np.minimum, rows), _over_rows(np.maximum, rows)
+        return bool((least >= self.least).all() and (most <= self.most).all())
+
+    def fitting(self, rows: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Which of these (lines, bytes) have it."""
+        whole: NDArray[np.bool_] = ((rows >= self.least) & (rows <= self.most)).all(axis=1)
+        return whole
+
+    def values(self, rows: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """(`columns`, lines) of these (lines, bytes), exact to the last digit."""
+        values = self.weights @ rows.T[self.positions].astype(np.float64)
         values -= self.offsets
         values /= self.scales
         return values
+
+
+def _over_rows(reduced: np.ufunc, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """By column. Numpy goes row by row, so that a few long rows cost less than many short ones."""
+    even_count, width = len(rows) // FOLD * FOLD, rows.shape[1]
+    folded = reduced.reduce(rows[:even_count].reshape(-1, FOLD * width), axis=0) if even_count else rows[:0]
+    columns: NDArray[np.uint8] = reduced.reduce(np.concatenate((folded.reshape(-1, width), rows[even_count:])), axis=0)
+    return columns
 
 
 def learn(raw: bytes, parse_line: Callable[[str], LogLine]) -> Shape | None:
@@ -85,7 +109,7 @@ def _predicts(shape: Shape, probe: bytes, parse_line: Callable[[str], LogLine]) 
     if shape.ts is None or read.ts != probe[slice(*shape.ts)].decode():
         return False
     found = np.full(COLUMN_COUNT, np.nan)
-    found[list(shape.columns)] = shape.values(np.frombuffer(probe, np.uint8), np.zeros(1, np.int32))[:, 0]
+    found[list(shape.columns)] = shape.values(np.frombuffer(probe, np.uint8)[None])[:, 0]
     return np.array_equal(found, columns_of(read), equal_nan=True) and _graph(read) == _graph(shape.line)
 
 
@@ -135,11 +159,15 @@ def _shape(raw: bytes, read: LogLine, slots: dict[int, Slot], ts: Slot | None) -
         positions += own
     weights = weights[:, : len(positions)]
     decimals = [len(raw[slice(*slots[column])].partition(b".")[2]) for column in columns]
+    pattern = raw.translate(MASK)
     return Shape(
         line=read,
+        pattern=pattern,
+        least=np.frombuffer(pattern, np.uint8),
+        most=np.frombuffer(pattern.replace(b"0", b"9"), np.uint8),
         ts=ts,
         columns=columns,
-        positions=np.array(positions, np.intp)[:, None],
+        positions=np.array(positions, np.intp),
         weights=weights,
         offsets=48.0 * weights.sum(axis=1, keepdims=True),
         scales=10.0 ** np.array(decimals, np.float64)[:, None],

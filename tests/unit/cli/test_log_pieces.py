@@ -45,8 +45,8 @@ def told(found: Any) -> Any:
 
 
 def by_pieces(path: Path, count: int) -> Any:
-    with path.open("rb") as file:
-        return study_read(read_pieces(file.fileno(), path.stat().st_size, count), "sglang", None)
+    with path.open("rb") as file, read_pieces(file.fileno(), path.stat().st_size, count) as pieces:
+        return study_read(pieces, "sglang", None)
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -73,7 +73,8 @@ def test_a_line_without_an_end_is_cut_and_costs_no_search_of_the_whole_file(tmp_
             300_000,
             300_000,
         ]
-        blocks = list(read_pieces(file.fileno(), 300_000, 2))
+        with read_pieces(file.fileno(), 300_000, 2) as pieces:
+            blocks = list(pieces)
         assert b"".join(block.line(index) for block in blocks for index in range(block.line_count)) == b"x" * 300_000
 
 
