@@ -37,12 +37,9 @@ def decode_rows(block: Block, lines_before: int) -> Rows:
 
 
 def _writers(read: Figures) -> NDArray[np.int64]:
-    ranks = read.columns.get(TP)
-    if ranks is None or not len(ranks):
+    if TP not in read.columns:
         return np.zeros(len(read.lines), np.int64)
-    if (ranks == ranks[0]).all():
-        return np.full(len(ranks), int(ranks[0]), np.int64)
-    return np.nan_to_num(ranks).astype(np.int64)
+    return np.nan_to_num(read.column(TP)).astype(np.int64)
 
 
 def take_prefills(block: Block, lines_before: int, reader: LogReader) -> Iterable[Idle]:

@@ -11,11 +11,11 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Final, NamedTuple
 
-from specbench.cli.log_pipe import receive, send
 from specbench.dialects.blocks import Block, BlockReader
 from specbench.dialects.detect import Engine
 from specbench.dialects.readers import DETECT_BYTES, engine_in, reader_for
-from specbench.dialects.shapes import Slot
+from specbench.dialects.shape_tree import BEHIND_BYTES
+from specbench.dialects.shapes import Stamp
 
 LEAST_BYTES: Final = 32 << 20
 """A smaller log is read before other processes have started."""
@@ -47,7 +47,7 @@ class Sent(NamedTuple):
     """A block on its way, without its text."""
 
     begin: int
-    new_stamps: list[Slot | None]
+    new_stamps: list[Stamp | None]
     block: Block
 
 
@@ -107,12 +107,12 @@ def _pieces(size_bytes: int) -> int:
 
 def _in_order(descriptor: int, size_bytes: int, connections: Sequence[Connection]) -> Iterator[Block]:
     """The pieces of a process that died are read here."""
-    stamps: list[list[Slot | None]] = [[] for _ in connections]
+    stamps: list[list[Stamp | None]] = [[] for _ in connections]
     own: BlockReader | None = None
     for number in range(_pieces(size_bytes)):
         place = number % len(connections)
         try:
-            sent = receive(connections[place])
+            sent = connections[place].recv()
         except (EOFError, OSError):
             own = own or reader_for("sglang")
             sent, known = _read(own, descriptor, size_bytes, number, bytearray()), own.stamps
@@ -140,16 +140,17 @@ def _send_all(descriptor: int, size_bytes: int, numbers: range, writer: Connecti
     reader, told_count, buffer = reader_for("sglang"), 0, bytearray()
     for number in numbers:
         sent = _read(reader, descriptor, size_bytes, number, buffer)
-        send(writer, sent._replace(new_stamps=reader.stamps[told_count:]))
+        writer.send(sent._replace(new_stamps=reader.stamps[told_count:]))
         told_count = len(reader.stamps)
 
 
 def _read(reader: BlockReader, descriptor: int, size_bytes: int, number: int, buffer: bytearray) -> Sent:
     """The lines that begin in this piece. The buffer grows where it must."""
     begin, end = (_line_start(descriptor, one * PIECE_BYTES, size_bytes) for one in (number, number + 1))
-    buffer += bytes(max(0, end - begin - len(buffer)))
-    with memoryview(buffer)[: max(0, end - begin)] as text:
-        block = reader.read(text, os.preadv(descriptor, [text], begin) if len(text) else 0)
+    buffer += bytes(max(0, end - begin + BEHIND_BYTES - len(buffer)))
+    with memoryview(buffer) as text:
+        got_bytes = os.preadv(descriptor, [text[: end - begin]], begin) if end > begin else 0
+        block = reader.read(text, got_bytes)
     return Sent(begin, [], block._replace(text=b"", stamps=[]))
 
 

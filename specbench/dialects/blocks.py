@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specbench.dialects import LogLine
-from specbench.dialects.shape_index import Match, ShapeIndex
-from specbench.dialects.shapes import LONGEST_BYTES, MASK, Shape, Slot, learn
+from specbench.dialects.numbers import line_starts
+from specbench.dialects.shape_book import ShapeBook
+from specbench.dialects.shape_tree import BEHIND_BYTES, Match
+from specbench.dialects.shapes import Shape, Stamp
 
-MOST_SHAPES: Final = 4096
-MOST_SEEN: Final = 4096
+LEARNING_LINES: Final = 64
+"""So many are read one by one before the rest is looked at again with what was learned from them."""
 READ_BYTES: Final = 16_384
 """So much of a line is read: no line of a server's own is as long."""
 UNKNOWN: Final = -1
@@ -30,13 +32,14 @@ class Figures(NamedTuple):
     lines: NDArray[np.int32]
     """Their places in the block, rising."""
     columns: dict[int, NDArray[np.float64]]
-    """See `shapes`; a column that none of them prints is left out, NaN: this line does not."""
+    """See `shapes`; a column that none of them prints is left out, NaN: this line does not. One value stands for all."""
     graphs: NDArray[np.int8]
     """1, 0, or -1 where a line does not say."""
 
     def column(self, number: int) -> NDArray[np.float64]:
         """One of them."""
-        return self.columns[number] if number in self.columns else np.full(len(self.lines), np.nan)
+        values = self.columns.get(number, np.array([np.nan]))
+        return values if len(values) == len(self.lines) else np.full(len(self.lines), values[0])
 
 
 class Block(NamedTuple):
@@ -47,7 +50,7 @@ class Block(NamedTuple):
     """(lines + 1,): where a line begins; the last is where the next block's first line would."""
     shape_index: NDArray[np.int16]
     """By line, into `stamps`; `UNKNOWN` for a line that is in `slow`."""
-    stamps: list[Slot | None]
+    stamps: list[Stamp | None]
     """By shape: where in a line its clock stands."""
     counts: dict[str, int]
     """Lines by kind of the grammar, those in `slow` left out."""
@@ -67,14 +70,18 @@ class Block(NamedTuple):
 
     def ts(self, index: int) -> str:
         """The clock of a line that numpy read."""
-        place, start = self.stamps[self.shape_index[index]], int(self.starts[index])
-        assert place is not None
-        return bytes(self.text[start + place.start : start + place.end]).decode("ascii", "replace")
+        line = self.line(index)
+        return line[slice(*self._clock(index, line))].decode("ascii", "replace")
 
     def after_clock(self, index: int) -> bytes:
         """A line that numpy read, from its clock on."""
-        place = self.stamps[self.shape_index[index]]
-        return self.line(index)[place.start if place else 0 :]
+        line = self.line(index)
+        return line[self._clock(index, line)[0] :]
+
+    def _clock(self, index: int, line: bytes) -> tuple[int, int]:
+        stamp = self.stamps[int(self.shape_index[index])]
+        assert stamp is not None
+        return stamp.slot(line)
 
 
 class BlockReader:
@@ -82,48 +89,35 @@ class BlockReader:
 
     def __init__(self, parse_line: Callable[[str], LogLine], *, learns: bool = True) -> None:
         self._parse_line = parse_line
-        self._learns = learns
-        """False for a grammar that remembers lines: it must be shown each of them."""
-        self._known = ShapeIndex()
-        self.stamps: list[Slot | None] = []
+        self._book = ShapeBook(parse_line) if learns else None
+        """None for a grammar that remembers lines: it must be shown each of them."""
+        self.stamps: list[Stamp | None] = []
         """By shape, as in `Block`."""
-        self._seen: dict[bytes, bool] = {}
-        """Digits masked; True once it can't be learned."""
 
     def read(self, text: memoryview | bytes, size_bytes: int) -> Block:
-        """The first `size_bytes`, which end with a line break or are the log's end."""
-        flat = np.frombuffer(text, np.uint8, size_bytes) if size_bytes else np.zeros(0, np.uint8)
-        starts = _starts(flat)
+        """The first `size_bytes`, which end with a line break or are the log's end. With `BEHIND_BYTES` of anything
+        behind them nothing is copied."""
+        whole = _padded(text, size_bytes)
+        starts = line_starts(whole[:size_bytes])
         shape_index = np.full(len(starts) - 1, UNKNOWN, np.int16)
-        matches = list(self._known.match(flat, starts, np.arange(len(shape_index))))
-        for match in matches:
-            shape_index[match.lines] = match.shape
+        matches: list[Match] = []
         slow: list[tuple[int, LogLine]] = []
-        now_known: list[int] = []
-        for index in np.flatnonzero(shape_index == UNKNOWN).tolist():
-            raw = bytes(text[starts[index] : starts[index + 1] - 1])
-            masked = raw.translate(MASK)
-            if masked in self._known.places:
-                now_known.append(index)
-            else:
-                slow.append((index, self._read_slowly(raw, masked)))
-        for match in self._known.match(flat, starts, np.array(now_known, np.intp)):
-            shape_index[match.lines] = match.shape
-            matches.append(match)
+        rest, learned = np.arange(len(shape_index)), True
+        while len(rest):
+            if learned and self._book is not None:
+                is_cut = rest[-1] == len(shape_index) - 1 and starts[-1] > size_bytes
+                for match in self._book.match(whole, starts, rest[: len(rest) - is_cut]):
+                    shape_index[match.lines] = match.shape
+                    matches.append(match)
+                rest = rest[shape_index[rest] == UNKNOWN]
+            learned = False
+            for index in rest[:LEARNING_LINES].tolist():
+                raw = bytes(text[starts[index] : starts[index + 1] - 1])
+                line = self._parse_line(raw[:READ_BYTES].decode("utf-8", "replace"))
+                slow.append((index, line))
+                learned |= self._book is not None and self._book.look(raw, line)
+            rest = rest[LEARNING_LINES:]
         return self._block(text, starts, shape_index, slow, matches)
-
-    def _read_slowly(self, raw: bytes, masked: bytes) -> LogLine:
-        line = self._parse_line(raw[:READ_BYTES].decode("utf-8", "replace"))
-        if self._learns and len(raw) <= LONGEST_BYTES and len(self._known.shapes) < MOST_SHAPES:
-            seen = self._seen.get(masked)
-            if seen is False and (shape := learn(raw, self._parse_line)) is not None:
-                self._known.add(shape)
-                self.stamps.append(shape.ts)
-            if seen is not True:
-                self._seen[masked] = seen is False
-            if len(self._seen) > MOST_SEEN:
-                self._seen.clear()
-        return line
 
     def _block(
         self,
@@ -133,41 +127,24 @@ class BlockReader:
         slow: list[tuple[int, LogLine]],
         matches: list[Match],
     ) -> Block:
+        shapes = self._book.shapes if self._book is not None else []
+        self.stamps += [shape.stamp for shape in shapes[len(self.stamps) :]]
         counts: dict[str, int] = {}
         found: dict[str, list[tuple[Shape, Match]]] = {"decode": [], "prefill": []}
         for match in matches:
-            shape = self._known.shapes[match.shape]
+            shape = shapes[match.shape]
             counts[shape.line.kind] = counts.get(shape.line.kind, 0) + len(match.lines)
-            if shape.ts is not None and shape.line.kind in found:
+            if shape.stamp is not None and shape.line.kind in found:
                 found[shape.line.kind].append((shape, match))
         counts = {kind: count for kind, count in counts.items() if count}
         decodes, prefills = (_figures(found[kind], len(shape_index)) for kind in ("decode", "prefill"))
         return Block(text, starts, shape_index, self.stamps, counts, slow, decodes, prefills)
 
 
-def _starts(text: NDArray[np.uint8]) -> NDArray[np.int32]:
-    """Where lines begin, and where the next block's first line would."""
-    ends = _ones(np.packbits(text == ord("\n"), bitorder="little"))
-    is_cut = bool(len(text)) and text[-1] != ord("\n")
-    starts = np.zeros(len(ends) + 1 + is_cut, np.int32)
-    starts[1 : len(ends) + 1] = ends + 1
-    if is_cut:
-        starts[-1] = len(text) + 1
-    return starts
-
-
-def _ones(bits: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The places of ones among many zeros, 64 of them at a time; `np.flatnonzero` looks at each."""
-    words = np.concatenate((bits, np.zeros(-len(bits) % 8, np.uint8))).view("<u8")
-    places = np.flatnonzero(words)
-    words, found = words[places], [np.zeros(0, np.int64)]
-    places *= 64
-    while len(words):
-        rest = words & (words - np.uint64(1))
-        exponents = (words ^ rest).astype(np.float64).view(np.int64) >> 52  # of the lowest one
-        found.append(places + exponents - 1023)
-        words, places = rest[rest != 0], places[rest != 0]
-    return np.sort(np.concatenate(found)) if len(found) > 2 else found[-1]
+def _padded(text: memoryview | bytes, size_bytes: int) -> NDArray[np.uint8]:
+    if len(text) >= size_bytes + BEHIND_BYTES:
+        return np.frombuffer(text, np.uint8)
+    return np.frombuffer(bytes(text[:size_bytes]) + bytes(BEHIND_BYTES), np.uint8)
 
 
 def _figures(found: list[tuple[Shape, Match]], line_count: int) -> Figures:
@@ -176,14 +153,17 @@ def _figures(found: list[tuple[Shape, Match]], line_count: int) -> Figures:
     for _, match in found:
         is_in[match.lines] = True
     lines, place_of = np.flatnonzero(is_in), np.cumsum(is_in, dtype=np.int32)
-    printed = {column for shape, _ in found for column in shape.columns}
-    in_all = printed.intersection(*(shape.columns for shape, _ in found))
+    printed = {column.number for shape, _ in found for column in shape.columns}
+    in_all = printed.intersection(*({column.number for column in shape.columns} for shape, _ in found))
     columns = {one: np.empty(len(lines)) if one in in_all else np.full(len(lines), np.nan) for one in sorted(printed)}
     graphs = np.empty(len(lines), np.int8)
     for shape, match in found:
         places = place_of[match.lines] - 1
         for column, values in zip(shape.columns, match.values, strict=True):
-            columns[column][places] = values
+            columns[column.number][places] = values
         graph = shape.line.sample.cuda_graph if shape.line.sample is not None else None
         graphs[places] = -1 if graph is None else int(graph)
+    for number, values in columns.items():
+        if len(values) and values[0] == values[-1] and (values == values[0]).all():
+            columns[number] = values[:1].copy()
     return Figures(lines.astype(np.int32), columns, graphs)

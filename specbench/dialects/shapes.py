@@ -1,28 +1,28 @@
-"""Shapes of log lines: all lines of one shape differ in their digits alone, so that numpy reads thousands at once.
-
-A shape is learned from one line and believed only when the grammar reads that line, with other digits put in, as the
-shape predicts. A line has it when, each digit made a 0, it is the same to the last byte.
-"""
+"""Shapes of log lines: all lines of one shape differ in their digits alone, so that numpy reads thousands at once."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from msgspec import Struct
 
 from specbench.dialects import LogLine
-from specbench.dialects.sglang_log import NAMES
+from specbench.dialects.detect import writer_of_figures
+from specbench.dialects.numbers import Floats
+from specbench.dialects.sglang_log import ECHO, NAMES
 
 LONGEST_BYTES: Final = 512
 """Longer lines have no shape: they hold somebody's text."""
 DIGITS: Final = b"0123456789"
 MASK: Final = bytes.maketrans(DIGITS, b"0" * len(DIGITS))
-FOLD: Final = 16
-PROBES: Final = (b"0000000000", b"9999999999", b"3690258147")
-"""What each digit becomes in a probe."""
-SKIPPED: Final = ("access", "progress", "request_echo")
+RUN: Final = re.compile(rb"\d+")
+SKIPPED: Final = ("access", "blank", "progress", "request_echo")
 """Lines that carry nothing whatever their digits are."""
+BEFORE_TEXT: Final = re.compile(rb"['\"=({\[]")
+"""What no collector writes before a line, see `lines.ANY_PREFIX`."""
 RANKS: Final = ("dp", "pp", "tp")
 DECODE_COLUMNS: Final = ("running_requests", "accept_length", "accept_rate", "gen_throughput_tps")
 PREFILL_COLUMNS: Final = ("running_requests", "cached_tokens", "new_tokens")
@@ -31,89 +31,117 @@ VALUE: Final = rb": (\d{1,9}(?:\.\d{1,4})?)(?=,|$|\s)"
 """13 digits at most: products stay whole numbers in a double."""
 
 
-class Slot(NamedTuple):
-    """Where a number stands in a line."""
+class Stamp(NamedTuple):
+    """Where a clock stands, told by the numbers of the line: by their count, and by bytes from there."""
 
-    start: int
-    end: int
+    first_run: int
+    before_bytes: int
+    last_run: int
+    after_bytes: int
+
+    def slot(self, line: bytes) -> tuple[int, int]:
+        """Where it begins and ends in a line that has the shape."""
+        runs = [found.span() for found in RUN.finditer(line)]
+        return runs[self.first_run][0] - self.before_bytes, runs[self.last_run][1] + self.after_bytes
 
 
-class Shape(NamedTuple):
-    """What is known of every line that fits."""
+class Column(NamedTuple):
+    """A number of the line that counts."""
+
+    number: int
+    """Among `DECODE_COLUMNS` or `PREFILL_COLUMNS`, and `RANKS`."""
+    whole: int
+    """The run of its digits before the point."""
+    decimals: int | None
+    """The run behind it."""
+    scale: float
+
+    def value(self, found: Mapping[int, Floats]) -> Floats:
+        """Exact to the last digit."""
+        whole = found[self.whole]
+        return whole if self.decimals is None else (whole * self.scale + found[self.decimals]) / self.scale
+
+
+class Shape(Struct, frozen=True, dict=True):
+    """What is known of every line that has it."""
 
     line: LogLine
     """The one it was learned from: kind, name and CUDA graph are the same in all."""
-    pattern: bytes
-    """That line, each digit made a 0."""
-    least: NDArray[np.uint8]
-    most: NDArray[np.uint8]
-    """What each byte may be: itself, a digit any digit."""
-    ts: Slot | None
-    columns: tuple[int, ...]
-    """Those that are printed."""
-    positions: NDArray[np.intp]
-    """(digits,): where the digits of these columns stand, one column after the other."""
-    weights: NDArray[np.float64]
-    """(columns, digits): a digit's power of ten."""
-    offsets: NDArray[np.float64]
-    """(columns, 1)"""
-    scales: NDArray[np.float64]
-    """(columns, 1)"""
+    raw: bytes
+    """As it stood in the log."""
+    texts: tuple[bytes, ...]
+    """Before, between and behind the runs of digits, with the line's end; without it, anything may follow."""
+    digit_count: tuple[int, ...]
+    """Of each run in this line."""
+    stamp: Stamp | None
+    columns: tuple[Column, ...]
+    """Those that are printed, by number."""
 
-    def fits(self, rows: NDArray[np.uint8]) -> bool:
-        """Whether all of these (lines, bytes) have it."""
-        least, most = _over_rows(np.minimum, rows), _over_rows(np.maximum, rows)
-        return bool((least >= self.least).all() and (most <= self.most).all())
+    @cached_property
+    def prefixes(self) -> tuple[bytes, ...]:
+        """What stands before each run, each number in it made a 0."""
+        return tuple(accumulate(self.texts[:-1], lambda before, text: before + b"0" + text))
 
-    def fitting(self, rows: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Which of these (lines, bytes) have it."""
-        whole: NDArray[np.bool_] = ((rows >= self.least) & (rows <= self.most)).all(axis=1)
-        return whole
+    @cached_property
+    def pattern(self) -> bytes:
+        """The line, each number made a 0: its name."""
+        return b"0".join(self.texts)
 
-    def values(self, rows: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """(`columns`, lines) of these (lines, bytes), exact to the last digit."""
-        values = self.weights @ rows.T[self.positions].astype(np.float64)
-        values -= self.offsets
-        values /= self.scales
-        return values
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may follow."""
+        return not self.texts[-1].endswith(b"\n")
+
+    @property
+    def counted(self) -> set[int]:
+        """Runs that are part of a column."""
+        return {run for one in self.columns for run in (one.whole, one.decimals) if run is not None}
 
 
-def _over_rows(reduced: np.ufunc, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """By column. Numpy goes row by row, so that a few long rows cost less than many short ones."""
-    even_count, width = len(rows) // FOLD * FOLD, rows.shape[1]
-    folded = reduced.reduce(rows[:even_count].reshape(-1, FOLD * width), axis=0) if even_count else rows[:0]
-    columns: NDArray[np.uint8] = reduced.reduce(np.concatenate((folded.reshape(-1, width), rows[even_count:])), axis=0)
-    return columns
+def carries_nothing(read: LogLine) -> bool:
+    """Whether a line is only counted."""
+    if read.name:
+        return read.name in SKIPPED
+    return read.kind in ("known", "noise") and not (read.also or read.value or writer_of_figures(read.text))
 
 
-def learn(raw: bytes, parse_line: Callable[[str], LogLine]) -> Shape | None:
-    """The shape of this line; None when the grammar's reading of it depends on more than its slots."""
+def has_figures(read: LogLine) -> bool:
+    """Whether its numbers count."""
+    return read.kind in ("decode", "prefill") and not read.also
+
+
+def pattern_of(raw: bytes) -> bytes:
+    """The name of the shape that a line has, if it has one that ends with the line."""
+    return RUN.sub(b"0", raw) + b"\n"
+
+
+def shape_of(raw: bytes, read: LogLine) -> Shape | None:
+    """The shape of this line, as its reading suggests; None when it holds more than its digits."""
+    if read.name == "request_echo":
+        return _echo(raw, read)
     if len(raw) > LONGEST_BYTES or not raw.isascii():
         return None
-    read = parse_line(raw.decode())
-    if read.also or not (read.kind in ("decode", "prefill") or read.name in SKIPPED):
+    if not has_figures(read):
+        return _shape(raw + b"\n", read, None, ()) if carries_nothing(read) else None
+    starts = {found.start(): place for place, found in enumerate(RUN.finditer(raw))}
+    return _shape(raw + b"\n", read, _stamp(raw, read, starts), tuple(sorted(_columns(raw, read, starts))))
+
+
+def _shape(raw: bytes, read: LogLine, stamp: Stamp | None, columns: tuple[Column, ...]) -> Shape:
+    texts, counts = tuple(RUN.split(raw)), tuple(len(run) for run in RUN.findall(raw))
+    return Shape(line=read, raw=raw, texts=texts, digit_count=counts, stamp=stamp, columns=columns)
+
+
+def _echo(raw: bytes, read: LogLine) -> Shape | None:
+    """Somebody's text may follow; whatever it is, the line is an echo."""
+    begin, found = raw.find(read.text[:8].encode()), ECHO.match(read.text)
+    mark = BEFORE_TEXT.search(raw, begin + found.end() - 1) if found is not None and begin >= 0 else None
+    if mark is None or mark.end() > LONGEST_BYTES or not raw[: mark.end()].isascii():
         return None
-    slots, ts = dict(_slots(raw, read)), _stamp(raw, read)
-    shape = _shape(raw, read, slots, ts)
-    probes = [raw, *(raw.translate(bytes.maketrans(DIGITS, digits)) for digits in PROBES)]
-    return shape if all(_predicts(shape, probe, parse_line) for probe in probes) else None
+    return _shape(raw[: mark.end()], read, None, ())
 
 
-def _predicts(shape: Shape, probe: bytes, parse_line: Callable[[str], LogLine]) -> bool:
-    """Whether the grammar reads the probe as the shape does."""
-    read = parse_line(probe.decode())
-    if (read.kind, read.name, read.also) != (shape.line.kind, shape.line.name, ()):
-        return False
-    if read.name in SKIPPED:
-        return True
-    if shape.ts is None or read.ts != probe[slice(*shape.ts)].decode():
-        return False
-    found = np.full(COLUMN_COUNT, np.nan)
-    found[list(shape.columns)] = shape.values(np.frombuffer(probe, np.uint8)[None])[:, 0]
-    return np.array_equal(found, columns_of(read), equal_nan=True) and _graph(read) == _graph(shape.line)
-
-
-def columns_of(line: LogLine) -> NDArray[np.float64]:
+def columns_of(line: LogLine) -> Floats:
     """The columns as the grammar reads them."""
     if line.sample is not None:
         values = [getattr(line.sample, name) for name in DECODE_COLUMNS]
@@ -123,52 +151,36 @@ def columns_of(line: LogLine) -> NDArray[np.float64]:
     return np.array([np.nan if value is None or isinstance(value, str) else value for value in values], np.float64)
 
 
-def _graph(line: LogLine) -> bool | None:
+def graph_of(line: LogLine) -> bool | None:
+    """Whether a decode line ran in a CUDA graph; None where it does not say."""
     return line.sample.cuda_graph if line.sample is not None else None
 
 
-def _stamp(raw: bytes, read: LogLine) -> Slot | None:
-    start = raw.rfind(read.ts.encode()) if read.ts else -1
-    return Slot(start, start + len(read.ts)) if read.ts and start >= 0 else None
+def _stamp(raw: bytes, read: LogLine, starts: Mapping[int, int]) -> Stamp | None:
+    """None without a clock."""
+    begin = raw.rfind(read.ts.encode()) if read.ts else -1
+    if not read.ts or begin < 0:
+        return None
+    end = begin + len(read.ts)
+    inside = [(start, run) for start, run in starts.items() if begin <= start < end]
+    if not inside:
+        return None
+    (first_start, first_run), (last_start, last_run) = inside[0], inside[-1]
+    last = RUN.match(raw, last_start)
+    assert last is not None
+    return Stamp(first_run, first_start - begin, last_run, end - last.end())
 
 
-def _slots(raw: bytes, read: LogLine) -> Iterator[tuple[int, Slot]]:
-    """(column, place) of each number that counts."""
-    if read.name in SKIPPED:
-        return
-    columns = DECODE_COLUMNS if read.sample is not None else PREFILL_COLUMNS
+def _columns(raw: bytes, read: LogLine, starts: Mapping[int, int]) -> Iterator[Column]:
+    """Each number that counts."""
+    names = DECODE_COLUMNS if read.sample is not None else PREFILL_COLUMNS
     for key, name in NAMES.items():
-        if name in columns and (found := re.search(rb"(?<![\w#])" + re.escape(key.encode()) + VALUE, raw)):
-            yield columns.index(name), Slot(*found.span(1))
-    stamp = _stamp(raw, read)
-    ranks = re.compile(rb"(?: [A-Z][A-Z_]*\d{1,6})*").match(raw, stamp.end) if stamp else None
+        if name in names and (found := re.search(rb"(?<![\w#])" + re.escape(key.encode()) + VALUE, raw)):
+            run, decimals = starts[found.start(1)], found.group(1).partition(b".")[2]
+            yield Column(names.index(name), run, run + 1 if decimals else None, 10.0 ** len(decimals))
+    begin = raw.rfind(read.ts.encode()) + len(read.ts) if read.ts else -1
+    ranks = re.compile(rb"(?: [A-Z][A-Z_]*\d{1,6})*").match(raw, begin) if begin >= 0 else None
     for found in re.compile(rb"([A-Z][A-Z_]*)(\d{1,6})\b").finditer(ranks.group() if ranks else b""):
         name = found.group(1).decode().lower()
-        if name in RANKS and stamp is not None:
-            place = Slot(stamp.end + found.start(2), stamp.end + found.end(2))
-            yield len(DECODE_COLUMNS) + RANKS.index(name), place
-
-
-def _shape(raw: bytes, read: LogLine, slots: dict[int, Slot], ts: Slot | None) -> Shape:
-    columns = tuple(sorted(slots))
-    positions: list[int] = []
-    weights = np.zeros((len(columns), sum(end - start for start, end in slots.values())))
-    for place, column in enumerate(columns):
-        own = [at for at in range(*slots[column]) if raw[at] != ord(".")]
-        weights[place, len(positions) : len(positions) + len(own)] = 10.0 ** np.arange(len(own) - 1, -1, -1)
-        positions += own
-    weights = weights[:, : len(positions)]
-    decimals = [len(raw[slice(*slots[column])].partition(b".")[2]) for column in columns]
-    pattern = raw.translate(MASK)
-    return Shape(
-        line=read,
-        pattern=pattern,
-        least=np.frombuffer(pattern, np.uint8),
-        most=np.frombuffer(pattern.replace(b"0", b"9"), np.uint8),
-        ts=ts,
-        columns=columns,
-        positions=np.array(positions, np.intp),
-        weights=weights,
-        offsets=48.0 * weights.sum(axis=1, keepdims=True),
-        scales=10.0 ** np.array(decimals, np.float64)[:, None],
-    )
+        if name in RANKS:
+            yield Column(len(DECODE_COLUMNS) + RANKS.index(name), starts[begin + found.start(2)], None, 1.0)

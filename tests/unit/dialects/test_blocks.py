@@ -9,8 +9,8 @@ import pytest
 
 from specbench.dialects.blocks import Block, BlockReader
 from specbench.dialects.sglang_log import parse_line
-from specbench.dialects.shapes import COLUMN_COUNT, DECODE_COLUMNS, PREFILL_COLUMNS, columns_of, learn
-from tests.unit.log_bed import DECODE, made_log
+from specbench.dialects.shapes import COLUMN_COUNT, columns_of
+from tests.unit.log_bed import made_log
 
 CASES = sorted((Path(__file__).parents[2] / "data" / "cases").glob("sgl-*.log"))
 
@@ -79,15 +79,6 @@ def test_damaged_lines_are_never_taken_for_whole_ones(seed: int) -> None:
 def test_cases_read_three_times_over(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").split("\n") * 3
     agree(lines, blocks_of(lines, 1))
-
-
-def test_a_shape_that_depends_on_its_digits_is_not_learned() -> None:
-    assert learn(b"[2026-11-01 10:00:00 TP0] [Errno 97] error while attempting to bind", parse_line) is None
-    assert learn(b"[2026-11-01 10:00:00 TP0] max_total_num_tokens=12, chunked_prefill_size=8192", parse_line) is None
-    shape = learn(DECODE.format(1, 2, " TP0", 1, 5, 1, 2.0, 0.5, True, 99.0, 0).encode(), parse_line)
-    assert shape is not None
-    assert len(shape.columns) == len(DECODE_COLUMNS) + 1
-    assert len(PREFILL_COLUMNS) < len(shape.columns)
 
 
 def test_an_unended_last_line_is_read() -> None:

@@ -1,0 +1,84 @@
+"""Numbers in a text, many at once: by words of eight bytes, each its own numpy element."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+WORD_BYTES: Final = 8
+MOST_VALUE_DIGITS: Final = WORD_BYTES - 1
+"""Of a number whose value is asked for."""
+MOST_DIGITS: Final = 2 * MOST_VALUE_DIGITS
+"""Of any number that is passed over."""
+ZEROS: Final = np.uint64(0x3030303030303030)
+OVER_NINE: Final = np.uint64(0x7676767676767676)
+HIGH_BITS: Final = np.uint64(0x8080808080808080)
+LAST_HIGH_BIT: Final = np.uint64(0x8000000000000000)
+PAIRS: Final = ((0x0F0F0F0F0F0F0F0F, 2561, 8), (0x00FF00FF00FF00FF, 6553601, 16), (0x0000FFFF0000FFFF, 42949672960001, 32))
+"""Neighbours are put together: digits, then numbers of two digits, then of four (mask, factor, shift)."""
+
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+Places = NDArray[np.intp]
+Floats = NDArray[np.float64]
+
+
+def items(text: Bytes, size_bytes: int) -> NDArray[np.void]:
+    """At each place of the text, the bytes that begin there."""
+    kind = f"V{size_bytes}"
+    return np.ndarray((max(0, len(text) - size_bytes + 1),), kind, text, strides=(1,))
+
+
+def digits_at(text: Bytes, places: Places) -> tuple[Words, Places]:
+    """What begins there: a word whose first digits are values from 0 to 9, and how many, `MOST_VALUE_DIGITS` at most."""
+    words = np.ndarray((len(text) - WORD_BYTES + 1,), "<u8", text, strides=(1,))[places] ^ ZEROS
+    others = (words + OVER_NINE | words) & HIGH_BITS | LAST_HIGH_BIT
+    first = others & (~others + np.uint64(1))
+    return words, (_exponents(first) >> 3).astype(np.intp)
+
+
+def widths_at(text: Bytes, places: Places) -> tuple[Words, Places]:
+    """As `digits_at`, and up to `MOST_DIGITS` are counted."""
+    words, widths = digits_at(text, places)
+    more = np.flatnonzero(widths == MOST_VALUE_DIGITS)
+    if len(more):
+        widths[more] += digits_at(text, places[more] + MOST_VALUE_DIGITS)[1]
+    return words, widths
+
+
+def values_of(words: Words, widths: Places) -> Floats:
+    """The numbers that so many first digits make, 1 to `MOST_VALUE_DIGITS` of them."""
+    values = words << (8 * (WORD_BYTES - widths)).astype(np.uint64)
+    for mask, factor, shift in PAIRS:
+        values = (values & np.uint64(mask)) * np.uint64(factor) >> np.uint64(shift)
+    return values.astype(np.float64)
+
+
+def line_starts(text: Bytes) -> NDArray[np.int32]:
+    """Where lines begin, and where the next text's first line would."""
+    ends = _ones(np.packbits(text == ord("\n"), bitorder="little"))
+    is_cut = bool(len(text)) and text[-1] != ord("\n")
+    starts = np.zeros(len(ends) + 1 + is_cut, np.int32)
+    starts[1 : len(ends) + 1] = ends + 1
+    if is_cut:
+        starts[-1] = len(text) + 1
+    return starts
+
+
+def _ones(bits: Bytes) -> NDArray[np.int64]:
+    """The places of ones among many zeros, 64 of them at a time; `np.flatnonzero` looks at each."""
+    words = np.concatenate((bits, np.zeros(-len(bits) % WORD_BYTES, np.uint8))).view("<u8")
+    places = np.flatnonzero(words)
+    words, found = words[places], [np.zeros(0, np.int64)]
+    places *= 64
+    while len(words):
+        rest = words & (words - np.uint64(1))
+        found.append(places + _exponents(words ^ rest))
+        words, places = rest[rest != 0], places[rest != 0]
+    return np.sort(np.concatenate(found)) if len(found) > 2 else found[-1]
+
+
+def _exponents(powers: Words) -> NDArray[np.int64]:
+    """Of powers of two, as a double holds them."""
+    found: NDArray[np.int64] = (powers.astype(np.float64).view(np.int64) >> 52) - 1023
+    return found
