@@ -19,8 +19,8 @@ from specbench.dialects.shapes import (
     columns_of,
     graph_of,
     has_figures,
-    pattern_of,
     shape_of,
+    texts_of,
 )
 
 MOST_SHAPES: Final = 256
@@ -62,7 +62,7 @@ class ShapeBook:
         """Before numbers for which that can't be proved."""
         self._tree = ShapeTree((), {})
         self._seen: dict[bytes, int] = {}
-        """Lines by pattern."""
+        """Lines by name."""
 
     def match(self, text: Bytes, starts: NDArray[np.int32], lines: Places) -> list[Match]:
         """See `ShapeTree.match`."""
@@ -83,23 +83,31 @@ class ShapeBook:
         if not (has_figures(read) or carries_nothing(read)):
             return False
         shape = shape_of(raw, read) if read.name == "request_echo" else None
-        pattern = shape.pattern if shape is not None else pattern_of(raw)
-        count = self._seen[pattern] = self._seen.get(pattern, 0) + 1
+        name = self._name(shape.texts, shape.digit_count) if shape is not None else self._name(*texts_of(raw + b"\n"))
+        count = self._seen[name] = self._seen.get(name, 0) + 1
         if len(self._seen) > MOST_SEEN:
             self._seen.clear()
-        if pattern in self._places:
-            return self._widen(self.shapes[self._places[pattern]], raw)
+        if name in self._places:
+            return self._widen(self.shapes[self._places[name]], raw)
         wanted, most = _worth(read)
         if count != wanted or len(self.shapes) >= most:
             return False
         shape = shape or shape_of(raw, read)
         return shape is not None and self._add(shape)
 
+    def _name(self, texts: Sequence[bytes], counts: Sequence[int]) -> bytes:
+        """A line, each number in it made a 0, or as many as it has digits where that can't vary."""
+        prefix = name = b""
+        for text, count in zip(texts[:-1], counts, strict=True):
+            prefix, name = prefix + text, name + text
+            prefix, name = prefix + b"0", name + b"0" * (count if prefix in self._rigid else 1)
+        return name + texts[-1]
+
     def _add(self, shape: Shape) -> bool:
         new = self._varying.keys() & set(shape.prefixes)
         learned = self._try([*self.shapes, shape], self._varying, [shape], new)
         if learned:
-            self._places[shape.pattern] = len(self.shapes) - 1
+            self._places[self._name(shape.texts, shape.digit_count)] = len(self.shapes) - 1
         return learned
 
     def _widen(self, known: Shape, raw: bytes) -> bool:
@@ -113,11 +121,12 @@ class ShapeBook:
         learned = False
         for prefix in sorted(others.keys() - self._varying.keys() - self._rigid):
             touched = [one for one in self.shapes if prefix in one.prefixes]
-            tried = (most for most in MOST_WIDTHS if most >= others[prefix])
+            tried = (most for most in MOST_WIDTHS if most >= others[prefix] and prefix not in known.rigid)
             if any(self._try(self.shapes, {**self._varying, prefix: most}, touched, {prefix}) for most in tried):
                 learned = True
             else:
                 self._rigid.add(prefix)
+                self._places = {self._name(one.texts, one.digit_count): at for at, one in enumerate(self.shapes)}
         return learned
 
     def _try(self, shapes: list[Shape], varying: dict[bytes, int], touched: list[Shape], new: Collection[bytes]) -> bool:
@@ -174,5 +183,7 @@ def _probes(shape: Shape, varying: Mapping[bytes, int], new: Collection[bytes]) 
     changes += [{run: rng.randint(1, most) for run, most in vary.items()} for _ in range(MIXED_PROBES) if vary]
     for change in changes:
         counts = (change.get(run, width) for run, width in enumerate(shape.digit_count))
-        runs = [b"%0*d" % (count, rng.randrange(10**count)) for count in counts]
+        runs = [
+            b"%d" % rng.randrange(10**count // 9, 10**count) for count in counts
+        ]  # from 1, 11, 111: a zero hides its width
         yield b"".join(part for pair in zip(shape.texts, [*runs, b""], strict=True) for part in pair)

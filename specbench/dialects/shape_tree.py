@@ -176,6 +176,8 @@ def _choice(stretches: list[_Stretch]) -> _Choice | _Stretch | None:
 
 def _ways(choice: _Choice | _Stretch | None, text: Bytes, walk: _Walk) -> Iterator[tuple[_Stretch, _Walk]]:
     """Each stretch with the lines that can have no other."""
+    if not len(walk.lines):
+        return
     if isinstance(choice, _Stretch):
         yield choice, walk
     elif choice is not None:

@@ -23,6 +23,8 @@ SKIPPED: Final = ("access", "blank", "progress", "request_echo")
 """Lines that carry nothing whatever their digits are."""
 BEFORE_TEXT: Final = re.compile(rb"['\"=({\[]")
 """What no collector writes before a line, see `lines.ANY_PREFIX`."""
+BETWEEN_QUOTES: Final = re.compile(r'["\\]')
+"""Marks that JSON writes with another before them."""
 RANKS: Final = ("dp", "pp", "tp")
 DECODE_COLUMNS: Final = ("running_requests", "accept_length", "accept_rate", "gen_throughput_tps")
 PREFILL_COLUMNS: Final = ("running_requests", "cached_tokens", "new_tokens")
@@ -82,15 +84,15 @@ class Shape(Struct, frozen=True, dict=True):
         """What stands before each run, each number in it made a 0."""
         return tuple(accumulate(self.texts[:-1], lambda before, text: before + b"0" + text))
 
-    @cached_property
-    def pattern(self) -> bytes:
-        """The line, each number made a 0: its name."""
-        return b"0".join(self.texts)
-
     @property
     def is_open(self) -> bool:
         """Whether anything may follow."""
         return not self.texts[-1].endswith(b"\n")
+
+    @property
+    def rigid(self) -> set[bytes]:
+        """What stands before numbers whose width says what they are worth."""
+        return {self.prefixes[one.decimals] for one in self.columns if one.decimals is not None}
 
     @property
     def counted(self) -> set[int]:
@@ -110,16 +112,16 @@ def has_figures(read: LogLine) -> bool:
     return read.kind in ("decode", "prefill") and not read.also
 
 
-def pattern_of(raw: bytes) -> bytes:
-    """The name of the shape that a line has, if it has one that ends with the line."""
-    return RUN.sub(b"0", raw) + b"\n"
+def texts_of(raw: bytes) -> tuple[tuple[bytes, ...], tuple[int, ...]]:
+    """The texts around the runs of digits, and how long these are."""
+    return tuple(RUN.split(raw)), tuple(len(run) for run in RUN.findall(raw))
 
 
 def shape_of(raw: bytes, read: LogLine) -> Shape | None:
     """The shape of this line, as its reading suggests; None when it holds more than its digits."""
     if read.name == "request_echo":
         return _echo(raw, read)
-    if len(raw) > LONGEST_BYTES or not raw.isascii():
+    if len(raw) > LONGEST_BYTES or not raw.isascii() or not _stands_there(raw, read):
         return None
     if not has_figures(read):
         return _shape(raw + b"\n", read, None, ()) if carries_nothing(read) else None
@@ -127,8 +129,15 @@ def shape_of(raw: bytes, read: LogLine) -> Shape | None:
     return _shape(raw + b"\n", read, _stamp(raw, read, starts), tuple(sorted(_columns(raw, read, starts))))
 
 
+def _stands_there(raw: bytes, read: LogLine) -> bool:
+    """Whether the text that was read is in the line: JSON may tell it by numbers, or be none with others."""
+    pieces = BETWEEN_QUOTES.split(read.text)
+    is_told = bool(read.text) and read.text[0] != "{"
+    return all(piece.encode() in raw for piece in pieces) and (is_told or raw[:1] != b"{")
+
+
 def _shape(raw: bytes, read: LogLine, stamp: Stamp | None, columns: tuple[Column, ...]) -> Shape:
-    texts, counts = tuple(RUN.split(raw)), tuple(len(run) for run in RUN.findall(raw))
+    texts, counts = texts_of(raw)
     return Shape(line=read, raw=raw, texts=texts, digit_count=counts, stamp=stamp, columns=columns)
 
 

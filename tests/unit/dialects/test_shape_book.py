@@ -1,5 +1,6 @@
 """Shapes are learned from lines that come again, hold for any width, and never for what the grammar reads otherwise."""
 
+import json
 import random
 import re
 from collections.abc import Callable
@@ -140,3 +141,27 @@ def test_numbers_of_all_widths(seed: int) -> None:
             cut = rng.randrange(len(lines[-1]))
             lines.append(lines[-1][:cut] + rng.choice(("", "7", "x", lines[-2 % len(lines)])))
     assert agree(lines, blocks_of(lines, 3)) > 1100
+
+
+def test_lines_that_all_end_inside_a_number() -> None:
+    book = taught(decode(), decode(running=12))
+    assert matched(book, decode(running=123456789), decode(running=12345678)) == [False, False]
+
+
+def test_text_told_by_numbers_has_no_shape() -> None:
+    def as_numbers(text: str) -> str:
+        return json.dumps({"MESSAGE": list(text.encode())})
+
+    said = PREFIX + "Nothing of note is said in this line, none."
+    fatal = PREFIX + "Scheduler hit an exception: Traceback (most "
+    book = ShapeBook(parse_line)
+    for line in [as_numbers(said), as_numbers(" " * len(said))] * CHATTER_LINES:
+        assert not book.look(line.encode(), parse_line(line))
+    assert matched(book, as_numbers(fatal[: len(said)])) == [False]
+
+
+def test_decimals_keep_their_width() -> None:
+    whole, short = decode(tps=98.0), decode().replace("99.00,", "99.5,")
+    assert matched(taught(whole, whole, short), whole, short) == [True, False]
+    first_was_damaged = taught(short, whole, whole, whole)
+    assert matched(first_was_damaged, whole, short, decode(tps=1.0)) == [True, True, False]
