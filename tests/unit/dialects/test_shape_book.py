@@ -163,5 +163,5 @@ def test_text_told_by_numbers_has_no_shape() -> None:
 def test_decimals_keep_their_width() -> None:
     whole, short = decode(tps=98.0), decode().replace("99.00,", "99.5,")
     assert matched(taught(whole, whole, short), whole, short) == [True, False]
-    first_was_damaged = taught(short, whole, whole, whole)
+    first_was_damaged = taught(short, short, whole, whole)
     assert matched(first_was_damaged, whole, short, decode(tps=1.0)) == [True, True, False]
