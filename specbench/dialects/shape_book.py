@@ -13,6 +13,7 @@ from specbench.dialects.shape_tree import BEHIND_BYTES, Match, ShapeTree
 from specbench.dialects.shapes import (
     COLUMN_COUNT,
     DIGITS,
+    LONGEST_BYTES,
     RUN,
     Shape,
     carries_nothing,
@@ -80,9 +81,10 @@ class ShapeBook:
 
     def look(self, raw: bytes, read: LogLine) -> bool:
         """Looks at a line that was read one by one; what comes again is learned. Whether anything was."""
-        if not (has_figures(read) or carries_nothing(read)):
+        is_echo = read.name == "request_echo"
+        if not (has_figures(read) or carries_nothing(read)) or (len(raw) > LONGEST_BYTES and not is_echo):
             return False
-        shape = shape_of(raw, read) if read.name == "request_echo" else None
+        shape = shape_of(raw, read) if is_echo else None
         name = self._name(shape.texts, shape.digit_count) if shape is not None else self._name(*texts_of(raw + b"\n"))
         count = self._seen[name] = self._seen.get(name, 0) + 1
         if len(self._seen) > MOST_SEEN:
@@ -183,7 +185,5 @@ def _probes(shape: Shape, varying: Mapping[bytes, int], new: Collection[bytes]) 
     changes += [{run: rng.randint(1, most) for run, most in vary.items()} for _ in range(MIXED_PROBES) if vary]
     for change in changes:
         counts = (change.get(run, width) for run, width in enumerate(shape.digit_count))
-        runs = [
-            b"%d" % rng.randrange(10**count // 9, 10**count) for count in counts
-        ]  # from 1, 11, 111: a zero hides its width
+        runs = [b"%d" % rng.randrange(10**count // 9, 10**count) for count in counts]  # none is 0: that hides its width
         yield b"".join(part for pair in zip(shape.texts, [*runs, b""], strict=True) for part in pair)
