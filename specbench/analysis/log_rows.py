@@ -140,8 +140,10 @@ class Streams:
 
     def take(self, rows: Rows, idle: Sequence[Idle]) -> Kept:
         """The next stretch. `idle` in the order of the log; its lines lie among those of the rows."""
-        rows = self._without_garbage(rows, _distinct(rows.stream))
-        present = _distinct(rows.stream).tolist()
+        codes = _distinct(rows.stream)
+        known = self._without_garbage(rows, codes)
+        present = (codes if known is rows else _distinct(known.stream)).tolist()
+        rows = known
         kept, after, repeated = [], [], []
         for code in present:
             places = np.flatnonzero(rows.stream == code) if len(present) > 1 else np.arange(len(rows.line))

@@ -163,7 +163,7 @@ class LogSums:
         self.stale_lines.add(line[is_stale])
         codes = np.unique(stream).tolist() if stream.min() < stream.max() else [int(stream[0])]
         for code in codes:
-            own: slice | NDArray[np.bool_] = stream == code if len(codes) > 1 else slice(None)
+            own: slice | NDArray[np.intp] = np.flatnonzero(stream == code) if len(codes) > 1 else slice(None)
             self._streams.setdefault(code, _Sums()).add(line[own], running[own], length[own], tps[own], is_stale[own])
         self._waiting, self._waiting_count = [], 0
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -43,7 +43,7 @@ class Stamp(NamedTuple):
 
     def slot(self, line: bytes) -> tuple[int, int]:
         """Where it begins and ends in a line that has the shape."""
-        runs = [found.span() for found in RUN.finditer(line)]
+        runs = [found.span() for found in islice(RUN.finditer(line), self.last_run + 1)]
         return runs[self.first_run][0] - self.before_bytes, runs[self.last_run][1] + self.after_bytes
 
 
