@@ -10,6 +10,9 @@ MOST_VALUE_DIGITS: Final = WORD_BYTES - 1
 """Of a number whose value is asked for."""
 MOST_DIGITS: Final = 2 * MOST_VALUE_DIGITS
 """Of any number that is passed over."""
+DOUBLE_BITS: Final = 52
+"""Behind a double's leading one; above them stands its exponent, and this much:"""
+DOUBLE_BIAS: Final = 1023
 ZEROS: Final = np.uint64(0x3030303030303030)
 OVER_NINE: Final = np.uint64(0x7676767676767676)
 HIGH_BITS: Final = np.uint64(0x8080808080808080)
@@ -29,28 +32,40 @@ def items(text: Bytes, size_bytes: int) -> NDArray[np.void]:
     return np.ndarray((max(0, len(text) - size_bytes + 1),), kind, text, strides=(1,))
 
 
-def digits_at(text: Bytes, places: Places) -> tuple[Words, Places]:
-    """What begins there: a word whose first digits are values from 0 to 9, and how many, `MOST_VALUE_DIGITS` at most."""
-    words = np.ndarray((len(text) - WORD_BYTES + 1,), "<u8", text, strides=(1,))[places] ^ ZEROS
-    others = (words + OVER_NINE | words) & HIGH_BITS | LAST_HIGH_BIT
-    first = others & (~others + np.uint64(1))
-    return words, (_exponents(first) >> 3).astype(np.intp)
+def words_at(text: Bytes, places: Places) -> Words:
+    """The eight bytes that begin at each place."""
+    words: Words = items(text, WORD_BYTES)[places].view("<u8")
+    return words
 
 
-def widths_at(text: Bytes, places: Places) -> tuple[Words, Places]:
-    """As `digits_at`, and up to `MOST_DIGITS` are counted."""
-    words, widths = digits_at(text, places)
+def digits_of(words: Words) -> tuple[Words, Places]:
+    """The words with their first digits as values from 0 to 9, and how many these are, `MOST_VALUE_DIGITS` at most."""
+    digits = words ^ ZEROS
+    others = digits + OVER_NINE
+    others |= digits
+    others &= HIGH_BITS
+    others |= LAST_HIGH_BIT
+    others &= -others  # the lowest one alone
+    widths = others.astype(np.float64).view(np.int64)
+    widths >>= DOUBLE_BITS + 3  # eight bits a byte
+    widths -= (DOUBLE_BIAS + 1) >> 3
+    return digits, widths
+
+
+def more_digits(text: Bytes, places: Places, widths: Places) -> None:
+    """Counts on, up to `MOST_DIGITS`, where `digits_of` found as many as it can."""
     more = np.flatnonzero(widths == MOST_VALUE_DIGITS)
     if len(more):
-        widths[more] += digits_at(text, places[more] + MOST_VALUE_DIGITS)[1]
-    return words, widths
+        widths[more] += digits_of(words_at(text, places[more] + MOST_VALUE_DIGITS))[1]
 
 
-def values_of(words: Words, widths: Places) -> Floats:
+def values_of(digits: Words, widths: Places) -> Floats:
     """The numbers that so many first digits make, 1 to `MOST_VALUE_DIGITS` of them."""
-    values = words << (8 * (WORD_BYTES - widths)).astype(np.uint64)
+    values = digits << ((WORD_BYTES - widths) << 3).astype(np.uint64)
     for mask, factor, shift in PAIRS:
-        values = (values & np.uint64(mask)) * np.uint64(factor) >> np.uint64(shift)
+        values &= np.uint64(mask)
+        values *= np.uint64(factor)
+        values >>= np.uint64(shift)
     return values.astype(np.float64)
 
 
@@ -80,5 +95,5 @@ def _ones(bits: Bytes) -> NDArray[np.int64]:
 
 def _exponents(powers: Words) -> NDArray[np.int64]:
     """Of powers of two, as a double holds them."""
-    found: NDArray[np.int64] = (powers.astype(np.float64).view(np.int64) >> 52) - 1023
+    found: NDArray[np.int64] = (powers.astype(np.float64).view(np.int64) >> DOUBLE_BITS) - DOUBLE_BIAS
     return found

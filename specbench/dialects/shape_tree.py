@@ -6,7 +6,18 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from specbench.dialects.numbers import MOST_VALUE_DIGITS, WORD_BYTES, Bytes, Floats, Places, items, values_of, widths_at
+from specbench.dialects.numbers import (
+    MOST_VALUE_DIGITS,
+    WORD_BYTES,
+    Bytes,
+    Floats,
+    Places,
+    Words,
+    digits_of,
+    items,
+    more_digits,
+    values_of,
+)
 from specbench.dialects.shapes import LONGEST_BYTES, MASK, Shape
 
 BEHIND_BYTES: Final = LONGEST_BYTES + 2 * WORD_BYTES
@@ -58,8 +69,12 @@ class _Stretch:
 
     def finish(self) -> None:
         """Once everything is in it."""
-        self._least = np.frombuffer(self.text, np.uint8)
-        self._most = np.frombuffer(self.text.replace(b"0", b"9"), np.uint8)
+        self._word_index, odd_bytes = divmod(len(self.text) - 1, WORD_BYTES)
+        self._odd_bits = np.uint64(8 * odd_bytes)
+        self._size_bytes = len(self.text) if self.shape is not None else (self._word_index + 2) * WORD_BYTES
+        rest = self._size_bytes - len(self.text)
+        self._least = np.frombuffer(self.text + bytes(rest), np.uint8)
+        self._most = np.frombuffer(self.text.replace(b"0", b"9") + b"\xff" * rest, np.uint8)
         self._places = [place for run in self.runs.values() for place in range(*run)]
         self._weights = np.zeros((len(self.runs), len(self._places)))
         end = 0
@@ -70,31 +85,37 @@ class _Stretch:
         self.choice = _choice(list(self.then.values()))
 
     def read(self, text: Bytes, walk: _Walk) -> _Walk:
-        """Those of the lines that go on like this, with its numbers."""
-        rows = items(text, len(self.text))[walk.places].view(np.uint8).reshape(len(walk.lines), len(self.text))
+        """Those of the lines that go on like this, with its numbers and past the one behind it."""
+        rows = items(text, self._size_bytes)[walk.places].view(np.uint8).reshape(len(walk.lines), self._size_bytes)
         if not self._fits(rows):
             which = np.flatnonzero(((rows >= self._least) & (rows <= self._most)).all(axis=1))
             rows, walk = rows[which], walk.part(which)
         if self.runs:
             values = self._weights @ rows.T[self._places].astype(np.float64) - self._zeros
             walk.found.update(zip(self.runs, values, strict=True))
-        return walk
+        return walk if self.shape is not None else self._past_number(text, walk, self._words(rows))
 
     def _fits(self, rows: Bytes) -> bool:
         least, most = _over_rows(np.minimum, rows), _over_rows(np.maximum, rows)
         return bool((least >= self._least).all() and (most <= self._most).all())
 
-    def pass_number(self, text: Bytes, walk: _Walk) -> _Walk:
-        """Over the number behind it, whose first digit is the last byte of its text."""
+    def _words(self, rows: Bytes) -> Words:
+        """What begins at the last byte of the text: the first digit of the number behind it."""
+        columns = rows.view("<u8")
+        words: Words = columns[:, self._word_index] >> self._odd_bits
+        return words | columns[:, self._word_index + 1] << np.uint64(64) - self._odd_bits if self._odd_bits else words
+
+    def _past_number(self, text: Bytes, walk: _Walk, words: Words) -> _Walk:
         places = walk.places + (len(self.text) - 1)
-        words, widths = widths_at(text, places)
+        digits, widths = digits_of(words)
+        more_digits(text, places, widths)
         walk = walk._replace(places=places + widths)
         most_digits = self.most_digits if self.number is None else min(self.most_digits, MOST_VALUE_DIGITS)
         if widths.max(initial=0) > most_digits:
             which = np.flatnonzero(widths <= most_digits)
-            walk, words, widths = walk.part(which), words[which], widths[which]
+            walk, digits, widths = walk.part(which), digits[which], widths[which]
         if self.number is not None:
-            walk.found[self.number] = values_of(words, widths)
+            walk.found[self.number] = values_of(digits, widths)
         return walk
 
 
@@ -129,7 +150,7 @@ class ShapeTree:
             if not len(after.lines):
                 continue
             if stretch.shape is None:
-                yield from self._walk(stretch.choice, text, stretch.pass_number(text, after))
+                yield from self._walk(stretch.choice, text, after)
             else:
                 columns = self._shapes[stretch.shape].columns
                 yield Match(stretch.shape, after.lines, [column.value(after.found) for column in columns])

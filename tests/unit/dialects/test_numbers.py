@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specbench.dialects.numbers import digits_at, line_starts, values_of, widths_at
+from specbench.dialects.numbers import digits_of, line_starts, more_digits, values_of, words_at
 
 DIGITS = "0123456789"
 
@@ -18,9 +18,11 @@ def test_digits_are_counted_and_valued(pieces: list[tuple[str, str]]) -> None:
     text = np.frombuffer(raw + b"x" * 16, np.uint8)
     places = np.arange(len(raw))
     runs = [len(found.group()) for at in places.tolist() if (found := re.compile(rb"\d*").match(raw, at))]
-    words, counts = digits_at(text, places)
+    words, counts = digits_of(words_at(text, places))
     assert counts.tolist() == [min(run, 7) for run in runs]
-    assert widths_at(text, places)[1].tolist() == [min(run, 14) for run in runs]
+    widths = counts.copy()
+    more_digits(text, places, widths)
+    assert widths.tolist() == [min(run, 14) for run in runs]
     some = np.flatnonzero(counts)
     values = [float(raw[at : at + count]) for at, count in zip(some.tolist(), counts[some].tolist(), strict=True)]
     assert values_of(words[some], counts[some]).tolist() == values
