@@ -2,7 +2,7 @@
 
     python tests/bench/log.py --megabytes 1000
 
-Makes a log of SGLang's (decode, prefill and access lines, one rank) in a temporary folder, reads it into the page cache,
+Makes a log of SGLang's (decode, prefill and access lines) in a temporary folder, reads it into the page cache,
 then runs both alternately and prints medians, the ratio, and the largest resident size. Not a test: run it on a machine
 that does nothing else.
 """
@@ -29,25 +29,60 @@ PREFILL = (
 ACCESS = '[2026-11-01 {:02d}:{:02d}:{:02d}] INFO:     127.0.0.1:{} - "POST /generate HTTP/1.1" 200 OK\n'
 
 
-def make(path: Path, size_bytes: int) -> None:
+RANKS_DECODE = (
+    "{} [{} DP{} TP{}] Decode batch [{}], #running-req: {}, #full token: {}, full token usage: {:.2f}, #swa token: {}, "
+    "swa token usage: 0.00, accept len: {:.2f}, accept rate: {:.2f}, cuda graph: {}, gen throughput (token/s): {:.2f}, "
+    "#queue-req: {}\n"
+)
+RANKS_PREFILL = (
+    "{} [{} DP{} TP{}] Prefill batch [{}], #new-seq: {}, #new-token: {}, #cached-token: {}, full token usage: {:.2f}, "
+    "swa token usage: 0.00, #running-req: {}, #queue-req: 0, cuda graph: False, input throughput (token/s): {:.2f}\n"
+)
+RANKS_ACCESS = '{} [{}] INFO:     10.{}.{}.{}:{} - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'
+
+
+def plain(rng: random.Random, second: int) -> str:
+    """A line of one rank."""
+    clock, running, kind = (second // 3600 % 24, second // 60 % 60, second % 60), rng.choice((8, 15, 16)), rng.random()
+    if kind < 0.7:
+        accept = rng.uniform(1, 4)
+        tail = (rng.randrange(10**5), rng.randrange(100), accept, accept / 4, accept * running * rng.uniform(38, 42))
+        return DECODE.format(*clock, running, *tail)
+    if kind < 0.82:
+        return PREFILL.format(*clock, rng.randrange(10, 3000), running)
+    return ACCESS.format(*clock, rng.randrange(30000, 60000))
+
+
+def ranks(rng: random.Random, second: int) -> str:
+    """A line of one of eight data-parallel ranks, through docker, where nearly every number has many widths."""
+    clock, rank, kind = (
+        f"{second // 3600 % 24:02d}:{second // 60 % 60:02d}:{second % 60:02d}",
+        rng.randrange(8),
+        rng.random(),
+    )
+    stamps = (f"2026-11-01T{clock}.{rng.randrange(10**9):09d}Z", f"2026-11-01 {clock}")
+    if kind < 0.6:
+        running, accept = rng.choice((1, 2, 5, 9, 12, 31, 48, 64, 120)), rng.uniform(1, 4)
+        used = (rng.randrange(10 ** rng.randrange(3, 7)), rng.random(), rng.randrange(10**5))
+        tail = (accept, accept / 4, rng.random() < 0.8, accept * running * rng.uniform(30, 50), rng.choice((0, 0, 0, 3, 17)))
+        return RANKS_DECODE.format(*stamps, rank, rank, rng.randrange(10**6), running, *used, *tail)
+    if kind < 0.75:
+        tokens = (rng.randrange(10, 9000), rng.randrange(3000), rng.random(), rng.randrange(64), rng.uniform(10, 20000))
+        return RANKS_PREFILL.format(*stamps, rank, rank, rng.randrange(10**6), rng.randrange(1, 12), *tokens)
+    address = (rng.randrange(256), rng.randrange(256), rng.randrange(256), rng.randrange(1024, 65536))
+    return RANKS_ACCESS.format(*stamps, *address)
+
+
+KINDS = {"plain": plain, "ranks": ranks}
+
+
+def make(path: Path, size_bytes: int, kind: str = "plain") -> None:
     """Different lines for 20 MB, then the same again."""
     rng = random.Random(1)
     lines: list[str] = []
     length = 0
     while length < min(size_bytes, 20_000_000):
-        clock, running, kind = (
-            (rng.randrange(24), rng.randrange(60), rng.randrange(60)),
-            rng.choice((8, 15, 16)),
-            rng.random(),
-        )
-        if kind < 0.7:
-            accept = rng.uniform(1, 4)
-            tail = (rng.randrange(10**5), rng.randrange(100), accept, accept / 4, accept * running * rng.uniform(38, 42))
-            lines.append(DECODE.format(*clock, running, *tail))
-        elif kind < 0.82:
-            lines.append(PREFILL.format(*clock, rng.randrange(10, 3000), running))
-        else:
-            lines.append(ACCESS.format(*clock, rng.randrange(30000, 60000)))
+        lines.append(KINDS[kind](rng, len(lines) // 20))
         length += len(lines[-1])
     text = "".join(lines).encode()
     with path.open("wb") as file:
@@ -67,10 +102,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--kind", choices=KINDS, default="plain", help="one rank, or eight behind docker, numbers of all widths"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "server.log"
-        make(path, args.megabytes * 1_000_000)
+        make(path, args.megabytes * 1_000_000, args.kind)
         grep = ["grep", "-c", "Decode batch", str(path)]
         own = [sys.executable, "-m", "specbench.cli.main", "log", str(path)]
         seconds(grep)
