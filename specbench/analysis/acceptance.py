@@ -11,14 +11,12 @@ import numpy as np
 from msgspec import Struct
 
 from specbench.analysis.log_rows import Idle, Rows, Streams, code_of, joined, rows_of, stream_of
-from specbench.analysis.log_sums import LogSums, Numbers, Pooled
+from specbench.analysis.log_sums import DEAD_ACCEPT_LENGTH, LogSums, Numbers, Pooled
 from specbench.dialects import DecodeSample, LineKind, LogLine
 from specbench.units import PerSecond, Ratio
 
 RateMeaning = Callable[[list[tuple[float | None, float | None]]], tuple[str | None, int | None]]
 """(accept length, accept rate) pairs to the convention of the rate and the draft tokens that it implies."""
-DEAD_ACCEPT_LENGTH = 1.05
-"""At or below this at every sample, no draft token was accepted."""
 LineGroup = Literal["ignored", "unrecognised", "partial", "duplicate", "stale", "fatal"]
 GROUPS: dict[LineKind, LineGroup] = {"unrecognised": "unrecognised", "partial": "partial", "fatal": "fatal"}
 """All other kinds without a sample are known and of no further use here."""
@@ -61,6 +59,8 @@ class LogReport(Struct, frozen=True, kw_only=True):
     stale_count: int
     longest_length: float
     """0 when no line prints a length."""
+    switched_off_from: tuple[int, float] | None
+    """Running requests from which on nothing is accepted, and the acceptance length below; None: it is not so."""
     warnings: tuple[str, ...]
     """Warnings that change the question, such as `max_running_requests_reset`."""
 
@@ -187,5 +187,6 @@ def _report(reader: LogReader, line_count: int, convention: str | None, draft_to
         lines={name: tuple(numbers.first) for name, numbers in groups.items()},
         stale_count=sums.stale_lines.count,
         longest_length=sums.longest_length,
+        switched_off_from=sums.switched_off_from(),
         warnings=tuple(reader.warnings),
     )

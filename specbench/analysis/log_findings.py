@@ -6,8 +6,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from specbench.analysis import verdicts as limits
-from specbench.analysis.acceptance import DEAD_ACCEPT_LENGTH
 from specbench.analysis.dropped import DROPS, explained
+from specbench.analysis.log_sums import DEAD_ACCEPT_LENGTH
 from specbench.dialects.llamacpp_events import sentence_of
 from specbench.units import counted
 
@@ -17,6 +17,7 @@ DECLINE_RATIO: Final = 0.85
 """The last third below this share of the first."""
 DRIFT_RECORDS: Final = 24
 """Fewer records differ by their prompts alone."""
+ROUNDING_LENGTH: Final = 0.01
 DEEP_K: Final = 4
 """Shorter drafts can't be much too deep."""
 USEFUL_SHARE: Final = 0.6
@@ -38,6 +39,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     pooled_length: float | None
     longest_length: float
     """The longest acceptance length of any record."""
+    switched_off_from: tuple[int, float] | None = None
+    """Running requests from which on nothing is accepted, and the acceptance length below."""
     record_count: int
     k: int | None
     last_useful_position: int | None
@@ -176,6 +179,31 @@ def _dead(facts: Facts) -> LogFinding | None:
     )
 
 
+def _fallback(facts: Facts) -> LogFinding | None:
+    if facts.switched_off_from is None:
+        return None
+    running, below = facts.switched_off_from
+    return LogFinding(
+        code="spec_fallback_engaged",
+        severity="warning",
+        message=f"from {counted(running, 'running request')} on no draft is accepted, and below the acceptance length is "
+        f"{below:.2f}: speculation is switched off in large batches, and the pooled figure mixes both",
+        remedy="take the figures of the two apart; the drafter is not at fault",
+    )
+
+
+def _over_ceiling(facts: Facts) -> LogFinding | None:
+    if not facts.k or facts.longest_length <= facts.k + 1 + ROUNDING_LENGTH:
+        return None
+    return LogFinding(
+        code="accept_length_out_of_range",
+        severity="warning",
+        message=f"an acceptance length of {facts.longest_length:.2f} stands in the log, and with K = {facts.k} "
+        f"it is at most {facts.k + 1}",
+        remedy="the stated draft length is of another launch, or such lines are text that somebody echoed",
+    )
+
+
 def _graphs(facts: Facts) -> LogFinding | None:
     wanted = False if facts.settings.get("disable_cuda_graph") is True else None
     code = limits.graph_verdict(facts.graph_ratio, wanted)
@@ -209,7 +237,12 @@ def _too_deep(facts: Facts) -> LogFinding | None:
 
 
 def _ceiling(facts: Facts) -> LogFinding | None:
-    if facts.pooled_length is None or not facts.k or (facts.pooled_length - 1) / facts.k < CEILING_RATIO:
+    if (
+        facts.pooled_length is None
+        or not facts.k
+        or (facts.pooled_length - 1) / facts.k < CEILING_RATIO
+        or _over_ceiling(facts)
+    ):
         return None
     return LogFinding(
         code="acceptance_at_ceiling",
@@ -256,6 +289,8 @@ RULES: Final[tuple[Callable[[Facts], LogFinding | None], ...]] = (
     _faked,
     _inactive,
     _dead,
+    _fallback,
+    _over_ceiling,
     _only_first,
     _graphs,
     _too_deep,

@@ -48,6 +48,8 @@ class LogStudy(Struct, frozen=True, kw_only=True):
     decode_graph_ratio: Ratio | None
     median_tps: PerSecond | None
     """Without stale records."""
+    dp_ranks: tuple[int, ...]
+    """SGLang's data-parallel ranks that wrote; a line tells of one rank's requests only."""
     stale_count: int
     buckets: tuple[Bucket, ...]
     phases: tuple[Phase, ...]
@@ -153,6 +155,7 @@ def _study(tally: Tally, ends: Ends, report: LogReport | None) -> LogStudy:
         last_useful_position=counts.last_useful_position,
         decode_graph_ratio=report.decode_graph_ratio if report else None,
         median_tps=report.median_tps if report else (median(tally.rates) if tally.rates else None),
+        dp_ranks=report.dp_ranks if report else (),
         stale_count=len(tally.stale()) if report is None else report.stale_count,
         buckets=buckets,
         phases=tuple(tally.phases.values()),
@@ -191,6 +194,7 @@ def _facts(
         engine=tally.engine,
         pooled_length=pooled.value if pooled else None,
         longest_length=counts.longest_length if report is None else report.longest_length,
+        switched_off_from=report.switched_off_from if report else None,
         record_count=tally.samples,
         k=k,
         last_useful_position=counts.last_useful_position,
@@ -246,7 +250,8 @@ def _cause(tally: Tally, ends: Ends) -> DeathCause | None:
         return None
     lines, number_of = ends.kept()
     if tally.engine == "sglang":
-        found = sglang_death.diagnose(lines, None, (), tally.version) if tally.kinds["fatal"] else None
+        wanted = tally.kinds["fatal"] or (not tally.ready and not tally.samples and sglang_death.ends_in_traceback(lines))
+        found = sglang_death.diagnose(lines, None, (), tally.version) if wanted else None
     elif tally.engine == "vllm":
         found = vllm_death.diagnose(lines)
     else:

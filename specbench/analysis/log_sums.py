@@ -18,12 +18,15 @@ from specbench.units import PerSecond
 STRETCH_LINES: Final = 100_000
 MOST_LINES: Final = 10_000
 """Line numbers kept of each sort."""
+FEWEST_ON_A_SIDE: Final = 2
 MOST_SIZES: Final = 4096
 """Batch sizes told apart, per stream."""
 BIN_BITS: Final = 42
 """Of a double's 52 bits behind the leading one, so many are left out in the histogram: 1024 steps while a rate doubles."""
 
 LEAST_TPS: Final = 0.001
+DEAD_ACCEPT_LENGTH: Final = 1.05
+"""At or below this at every sample, no draft token was accepted."""
 
 Floats = NDArray[np.float64]
 
@@ -97,6 +100,8 @@ class _Sums:
         self.by_size: dict[float, list[float]] = {}
         """Count of running requests (-1: not printed) to the sum of lengths and their count."""
         self.longest_length = 0.0
+        self.fewest_off, self.most_on = np.inf, -np.inf
+        """Fewest requests that ran in a line that accepted nothing, most in one that accepted something."""
         self.lines = Numbers()
         self.rates = Rates()
         self.newest: tuple[int, PerSecond] | None = None
@@ -109,7 +114,11 @@ class _Sums:
             told = ~missing if missing.any() else slice(None)
             self.lines.add(line[told])
             self.longest_length = max(self.longest_length, float(length[told].max()))
-            self._add_sizes(np.nan_to_num(running[told], nan=-1.0), length[told])
+            sizes, lengths = np.nan_to_num(running[told], nan=-1.0), length[told]
+            self._add_sizes(sizes, lengths)
+            off = lengths <= DEAD_ACCEPT_LENGTH
+            self.fewest_off = min(self.fewest_off, float(sizes.min(where=off, initial=np.inf)))
+            self.most_on = max(self.most_on, float(sizes.max(where=~off, initial=-np.inf)))
         fresh = np.flatnonzero(~(is_stale | missed))
         if len(fresh):
             self.rates.add(tps[fresh] if len(fresh) < len(tps) else tps)
@@ -195,6 +204,21 @@ class LogSums:
     def longest_length(self) -> float:
         """0 when no line prints one."""
         return max((sums.longest_length for sums in self._leading()), default=0.0)
+
+    def switched_off_from(self) -> tuple[int, float] | None:
+        """Running requests from which on nothing is accepted, and the acceptance length below.
+
+        None unless that holds for two lines or more on either side: speculation was switched off by the batch's size.
+        """
+        streams = self._leading()
+        limit = min((sums.fewest_off for sums in streams), default=np.inf)
+        if limit == np.inf or not limit > max(sums.most_on for sums in streams) > 0:
+            return None
+        rows = [(size, *sums.by_size[size]) for sums in streams for size in sums.by_size]
+        below = [(size * total, size * count, count) for size, total, count in rows if size < limit]
+        if min(sum(one[2] for one in below), sum(count for size, _, count in rows if size >= limit)) < FEWEST_ON_A_SIDE:
+            return None
+        return int(limit), sum(one[0] for one in below) / sum(one[1] for one in below)
 
     def median_tps(self) -> PerSecond | None:
         """Of one rank's lines; stale ones left out."""

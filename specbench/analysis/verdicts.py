@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
-from specbench.analysis.acceptance import DEAD_ACCEPT_LENGTH
+from specbench.analysis.log_sums import DEAD_ACCEPT_LENGTH
 from specbench.units import Ratio
 
 MIXED_MARGIN_RATIO: Final = 0.02

@@ -26,6 +26,7 @@ MARKS: Final[tuple[tuple[Engine, re.Pattern[str]], ...]] = (
         ),
     ),
     ("llamacpp", re.compile(r"draft acceptance(?: rate)? = |^n_drafted +=|^encoded +\d+ tokens in|ggml_|gguf")),
+    ("llamacpp", re.compile(r"^build(?:_info)?: b?\d{3,6}\b|couldn't bind HTTP server socket, hostname: ")),
 )
 
 

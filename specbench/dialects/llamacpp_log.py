@@ -72,8 +72,8 @@ class LlamaLog:
         if found is not None:
             text = text[found.end() :].strip()
             self._open = key if found["name"] == "print_timing" else self._open
-            if found["name"] == "print_timing" and not text and key is not None:
-                self._timing.pop(key, None)
+            if found["name"] == "launch_slot_" and key is not None:
+                self._timing.pop(key, None)  # old builds print two heads of print_timing: of the times, of the drafts
         elif ts is not None:
             self._open = None
         named = key if key is not None else (-1, -1)

@@ -2,11 +2,12 @@
 
 import re
 
-from specbench.dialects.messages import EXCEPTION, WIDTH_MISMATCH, cause
+from specbench.dialects.messages import COLLECTIVE_TIMEOUT, EXCEPTION, SHARED_CAUSES, WIDTH_MISMATCH, cause
 
 FAULT = re.compile(
     EXCEPTION.pattern
     + r"|Capture .*graph failed|ERROR|\[Errno|\S+: error: |\w+ hit an exception|(?:\w+ )?[Ww]atchdog timeout"
+    r"|(?:\[[^\]]{0,80}\]:? ?){1,4}Watchdog caught|\w[\w.]*\.OutOfResources: |Rank \d+ scheduler is dead"
     r"|Health check failed|Subprocess |Initialization failed|NCCL |terminate called|  what\(\)"
     r"|.*[Pp]ort \d+ is already in use"
 )
@@ -89,7 +90,8 @@ CAUSES = (
     cause(
         "path_missing",
         r"(?:OSError|HFValidationError|.*RepositoryNotFoundError|FileNotFoundError|ValueError|EntryNotFoundError).*?"
-        r"(?:(?P<path>\S+) is not a local folder and is not a valid model identifier"
+        r"(?:Can't load (?:the configuration of|the model for|tokenizer for) '(?P<source>[^']+)'"
+        r"|(?P<path>\S+) is not a local folder and is not a valid model identifier"
         r"|No such file or directory: '(?P<file>[^']+)'"
         r"|Repo id must .*?: '(?P<repository>[^']+)'"
         r"|Unrecognized model in (?P<folder>\S+?)\.(?: |$))",
@@ -127,7 +129,7 @@ CAUSES = (
     cause(
         "port_in_use",
         r"\[Errno 98\].*?(?:address \('(?P<host>[^']*)', (?P<port>\d+)\).*)?$|[Pp]ort (?P<other_port>\d+) is already in use"
-        r"|EADDRINUSE|[Aa]ddress already in use",
+        r"|EADDRINUSE|[Aa]ddress already in use|Port (?P<asked_port>\d+) is not available",
         "its port is held by another process",
         "choose another --port (or --nccl-port), or end the process that holds it",
     ),
@@ -137,7 +139,14 @@ CAUSES = (
         "capturing CUDA graphs failed",
         "run once with CUDA graphs off to see whether the rest works",
     ),
-    cause("illegal_memory_access", r"illegal memory access", "a GPU kernel touched memory that is not its own"),
+    *SHARED_CAUSES,
+    cause(
+        "kv_cache_full",
+        r"Decode out of memory\. Try to lower your batch size",
+        "the KV cache could not hold what was running",
+        "lower --max-running-requests, or raise --mem-fraction-static",
+    ),
+    COLLECTIVE_TIMEOUT,
     cause(
         "nccl_error",
         r"NCCL error|nccl\w+Error|DistBackendError|DistNetworkError|DistStoreError",
@@ -149,7 +158,7 @@ CAUSES = (
         "watchdog_timeout",
         r"[Ww]atchdog timeout \([\w.]*watchdog_timeout=(?P<timeout_s>[\d.]+)",
         "a forward pass hung",
-        "",
+        "look at the py-spy dump behind it and at the other ranks; if the load was only heavy, raise --watchdog-timeout",
         1,
     ),
     cause("warmup_failed", r"Initialization failed\. warmup error", "the server's own warm-up request failed", "", 1),
@@ -158,7 +167,14 @@ CAUSES = (
         "subprocess_crashed",
         r"Subprocess (?P<process>\S+) \(pid=(?P<pid>\d+)\) crashed with exit code (?P<exit_code>-?\d+)",
         "one of the server's processes was ended from outside or crashed",
-        "",
+        "exit code -9: the system may have ended it for want of memory (dmesg); -11: a crash in native code",
+        1,
+    ),
+    cause(
+        "subprocess_crashed",
+        r"Rank (?P<rank>\d+) scheduler is dead",
+        "a scheduler process was ended from outside or crashed",
+        "its exit code stands below; -9: the system may have ended it for want of memory (dmesg)",
         1,
     ),
 )

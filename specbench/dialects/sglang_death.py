@@ -22,10 +22,13 @@ GPU_USE = re.compile(
     r"total capacity of (?P<total_gib>[\d.]+) GiB of which (?P<free_gib>[\d.]+) (?P<unit>[GM])iB is free"
     r"(?:.*?this process has (?P<own_gib>[\d.]+) (?P<own_unit>[GM])iB)?"
 )
+LAST_LINES = 40
 HELD_BY_OTHERS_RATIO = 0.2
 """More of the card than this in other hands: that is the cause, not our own appetite."""
 DRAFTER_ONLY = ("hot_token_id", "fc", "d2t", "midlayer")
 """Attributes that only an EAGLE-3 drafter has; asked of a target's class, the target was loaded as the drafter."""
+QUALIFIED = re.compile(r"[a-z_]\w*(?:\.\w+)*\.[A-Z]\w*: ")
+"""An exception by its module and class, behind a traceback; not every class is called an error."""
 STAGES = {"weights": "while loading weights", "kv_cache": "while allocating the KV cache", "serving": "while serving"}
 
 
@@ -43,6 +46,12 @@ class _Context(NamedTuple):
 def started(lines: Sequence[str]) -> bool:
     """Whether the log says that requests are welcome."""
     return any((found := event(strip(line).message)) is not None and found.kind == "ready" for line in lines)
+
+
+def ends_in_traceback(lines: Sequence[str]) -> bool:
+    """Whether an exception is among the last lines, and nobody caught it: a traceback stands before."""
+    index = _first_exception(lines)
+    return index is not None and len(lines) - index <= LAST_LINES
 
 
 def diagnose(
@@ -79,7 +88,7 @@ def _first_exception(lines: Sequence[str]) -> int | None:
     for index, line in enumerate(lines):
         text = strip(line).message
         inside = inside or "Traceback (most recent call last)" in text
-        if inside and not line[:1].isspace() and EXCEPTION.match(text):
+        if inside and not line[:1].isspace() and (EXCEPTION.match(text) or QUALIFIED.match(text)):
             return index
     return None
 
@@ -225,7 +234,8 @@ def _ending(exit_code: int | None) -> str:
 
 def _tidy(values: dict[str, Any]) -> dict[str, Any]:
     """One name for what two spellings of a message carry."""
-    renamed = {"other_port": "port", "file": "path", "repository": "path", "folder": "path"}
+    renamed = dict.fromkeys(("other_port", "asked_port"), "port")
+    renamed |= dict.fromkeys(("file", "repository", "folder", "source"), "path")
     return {renamed.get(name, name): value for name, value in values.items()}
 
 

@@ -69,6 +69,8 @@ SHAPES = (
     _shape("fatal", "exception", r"\w+ hit an exception"),
     _shape("fatal", "child_failed", r"Received sigquit from a child process|SIGQUIT received"),
     _shape("fatal", "subprocess_crashed", r"Subprocess \S+ \(pid=\d+\) crashed"),
+    _shape("fatal", "subprocess_crashed", r"Rank \d+ scheduler is dead"),
+    _shape("fatal", "nccl_error", r"(?:\[[^\]]{0,80}\]:? ?){1,4}Watchdog caught collective operation timeout"),
     _shape("fatal", "watchdog_timeout", r"(?:\w+ )?[Ww]atchdog timeout"),
     _shape("fatal", "warmup_failed", r"Initialization failed\."),
     _shape("fatal", "health_check_failed", r"Health check failed\."),

@@ -2,9 +2,11 @@
 
 import re
 
-from specbench.dialects.messages import WIDTH_MISMATCH, cause
+from specbench.dialects.messages import COLLECTIVE_TIMEOUT, SHARED_CAUSES, WIDTH_MISMATCH, cause
 
-FAULT = re.compile(r"\bERROR\b|^(?:\([^)]*\) )?[A-Za-z_][\w.]*(?:Error|Exception)\b(?::|$)|error: |\[Errno|CUDA error|NCCL")
+FAULT = re.compile(
+    r"\bERROR\b|^(?:\([^)]*\) )?[A-Za-z_][\w.]*(?:Error|Exception)\b(?::|$)|error: |\bValue error, |\[Errno|CUDA error|NCCL"
+)
 """Lines that report a fault; only they are searched for a cause."""
 
 
@@ -72,6 +74,7 @@ CAUSES = (
         "path_missing",
         r"(?P<path>[^\s':]+)'? is not a local folder and is not a valid model identifier"
         r"|No such file or directory: '(?P<file>[^']+)'|Repo id must .*?: '(?P<repository>[^']+)'"
+        r"|Can't load (?:the configuration of|the model for|tokenizer for) '(?P<source>[^']+)'"
         r"|Invalid repository ID or local directory specified: '(?P<folder>[^']+)'",
         "a model's folder or repository does not exist",
         "check the paths of the model and of the drafter",
@@ -106,7 +109,22 @@ CAUSES = (
         "its port is held by another process",
         "choose another --port, or end the process that holds it",
     ),
-    cause("illegal_memory_access", r"illegal memory access", "a GPU kernel touched memory that is not its own"),
+    *SHARED_CAUSES,
+    COLLECTIVE_TIMEOUT,
+    cause(
+        "engine_hung",
+        r"TimeoutError: RPC call to \S+ timed out",
+        "a forward pass hung",
+        "look at what each worker did last; VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS gives more time where a step is only slow",
+        1,
+    ),
+    cause(
+        "subprocess_crashed",
+        r"(?:Engine core proc|Worker proc) (?P<process>\S+) died unexpectedly",
+        "one of the server's processes was ended from outside or crashed",
+        "the system may have ended it for want of memory (dmesg)",
+        1,
+    ),
     cause(
         "nccl_error",
         r"NCCL error|nccl\w+Error|DistBackendError|DistNetworkError|DistStoreError",

@@ -61,7 +61,9 @@ class DeathWatch:
 
     def _named(self, number: int, cause: Cause, values: dict[str, Any], text: str) -> DeathCause:
         code, sentence = cause.code, cause.sentence
-        values = {("path" if name in ("file", "repository", "folder") else name): value for name, value in values.items()}
+        values = {
+            ("path" if name in ("file", "repository", "folder", "source") else name): value for name, value in values.items()
+        }
         if code == "gpu_memory_not_free":
             values["held_by_others_gib"] = round(values["total_gib"] - values["free_gib"], 2)
             sentence += (

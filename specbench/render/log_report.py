@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from specbench.analysis.log_counts import Pool
 from specbench.analysis.log_report import LogStudy
 from specbench.analysis.log_tally import Bucket
 from specbench.render import words
@@ -42,8 +43,9 @@ def live_line(bucket: Bucket) -> str:
 
 def _head(study: LogStudy) -> Iterator[str]:
     version = f" {words.clean(study.engine_version)}" if study.engine_version else ""
-    lines, records = counted(study.line_count, "line"), counted(study.record_count, "record")
-    yield f"{NAMES[study.engine]}{version}: {lines}, {records} of acceptance"
+    count = study.record_count
+    records = counted(count, "decode line") if study.engine == "sglang" else f"{counted(count, 'record')} of acceptance"
+    yield f"{NAMES[study.engine]}{version}: {counted(study.line_count, 'line')}, {records}"
     if study.settings:
         yield "set: " + ", ".join(f"{name}={words.clean(str(value))}" for name, value in study.settings.items())
     yield "verdict: " + ", ".join(words.verdict(code) for code in study.verdicts)
@@ -56,8 +58,7 @@ def _figures(study: LogStudy) -> Iterator[str]:
     else:
         bound = f" ± {pooled.error_length:.2f}" if pooled.error_length is not None else ""
         about = "~" if pooled.estimate else ""
-        basis = f"{pooled.method}, over {pooled.weight_count:.0f} {_unit(study)}"
-        yield f"acceptance length    {about}{pooled.value:.2f}{bound}   {basis}"
+        yield f"acceptance length    {about}{pooled.value:.2f}{bound}   {_basis(study, pooled)}"
     if study.k is not None:
         rate = (
             f"; accept rate {words.percent(study.accept_rate_ratio)} %, recomputed"
@@ -69,13 +70,17 @@ def _figures(study: LogStudy) -> Iterator[str]:
         yield "by position          " + " ".join(f"{rate:.2f}" for rate in study.per_position)
     if study.median_tps is not None:
         stale = f" ({study.stale_count} stale left out)" if study.stale_count and study.engine == "sglang" else ""
-        yield f"throughput           {words.rate(study.median_tps)} tok/s, median{stale}"
+        ranks = f" of one rank's lines; {len(study.dp_ranks)} data-parallel ranks write" if len(study.dp_ranks) > 1 else ""
+        yield f"throughput           {words.rate(study.median_tps)} tok/s, median{ranks}{stale}"
     if study.decode_graph_ratio is not None:
         yield f"in CUDA graphs       {words.percent(study.decode_graph_ratio)} % of decode lines"
 
 
-def _unit(study: LogStudy) -> str:
-    return "decode lines" if study.engine == "sglang" else "verify steps"
+def _basis(study: LogStudy, pooled: Pool) -> str:
+    if study.engine != "sglang":
+        return f"{pooled.method}, over {counted(round(pooled.weight_count), 'verify step')}"
+    weights = ", weighted by running requests" if pooled.weights == "running_requests" else ""
+    return f"mean of {counted(round(pooled.weight_count), 'decode line')}{weights}"
 
 
 def _over_time(buckets: tuple[Bucket, ...]) -> Iterator[str]:

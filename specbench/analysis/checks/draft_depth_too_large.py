@@ -16,9 +16,9 @@ GAIN_RATIO: Final = 1.05
 
 
 def check(evidence: Evidence) -> Iterable[Finding]:
-    """One a variant, at its level of fewest streams."""
+    """One a variant, at its level of fewest streams that saw enough steps."""
     for name, arm in evidence.arms.items():
-        rows = [row for row in evidence.rows(name) if row.step_time is not None and row.concurrency]
+        rows = [row for row in evidence.rows(name) if row.step_time is not None and row.concurrency and _is_told(arm, row)]
         baseline = evidence.rows(evidence.suite.baseline)
         if arm.variant.speculation is None or arm.variant.speculation.topk != 1 or not rows:
             continue
@@ -26,8 +26,6 @@ def check(evidence: Evidence) -> Iterable[Finding]:
         plain = next((one for one in baseline if (one.workload, one.concurrency) == (row.workload, row.concurrency)), None)
         served = arm.cells[row.workload, row.concurrency].served
         shares = whole(positions(served), arm)
-        if sum(one.verify_count or 0 for one in served) < FEWEST_STEPS:
-            continue
         if plain is None or plain.step_time is None or row.step_time is None or len(shares) < 2:
             continue
         if min(plain.step_time.p50_s, row.step_time.p50_s) <= 0:  # chunks that all came at once tell no step's time
@@ -35,6 +33,11 @@ def check(evidence: Evidence) -> Iterable[Finding]:
         best, gain = best_depth(shares, plain.step_time.p50_s, row.step_time.p50_s)
         if gain >= GAIN_RATIO:
             yield _finding(name, arm, row, shares, best, gain)
+
+
+def _is_told(arm: Arm, row: Summary) -> bool:
+    served = arm.cells[row.workload, row.concurrency].served
+    return sum(one.verify_count or 0 for one in served) >= FEWEST_STEPS
 
 
 def best_depth(shares: Sequence[Ratio], plain_s: Second, step_s: Second) -> tuple[int, Ratio]:

@@ -70,7 +70,7 @@ def test_a_growing_log_is_followed_until_ctrl_c(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 0
-    assert "21 lines, 21 records of acceptance" in rest
+    assert "21 lines, 21 decode lines" in rest
 
 
 def test_a_line_without_end_takes_no_more_than_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ def test_a_followed_log_that_is_emptied_or_replaced_is_read_on(tmp_path: Path) -
         rest, _ = process.communicate(timeout=30)
     finally:
         process.kill()
-    assert "24 records of acceptance" in rest
+    assert "24 decode lines" in rest
 
 
 def test_what_is_no_version(capsys: pytest.CaptureFixture[str]) -> None:
