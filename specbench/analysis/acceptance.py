@@ -109,7 +109,8 @@ class LogReader:
         self.prefill_tokens += cached_tokens + new_tokens
 
     def take(self, rows: Rows | None = None, idle: Iterable[Idle] = ()) -> Rows:
-        """Counts what was added since, with further rows among it; gives all decode lines of this stretch, in order."""
+        """Counts what was added since, with further rows among it; gives those that count, in order: none
+        that says again what was said."""
         own = rows_of(self._samples)
         every = self._possible(own if rows is None else joined(rows, own) if self._samples else rows)
         kept = self._streams.take(every, sorted([*self._idle, *idle], key=lambda one: one.line))
@@ -120,7 +121,7 @@ class LogReader:
         self.lines["duplicate"].add(kept.repeated)
         self._count(kept.rows)
         self.sums.add(kept)
-        return every
+        return kept.rows
 
     def _possible(self, rows: Rows) -> Rows:
         """Without figures that no server can have: they are left out and counted."""

@@ -146,7 +146,7 @@ def _study(tally: Tally, ends: Ends, report: LogReport | None) -> LogStudy:
         engine=tally.engine,
         engine_version=tally.version,
         line_count=tally.number,
-        record_count=tally.samples,
+        record_count=report.sample_count if report else tally.samples,
         pooled_accept_length=pooled,
         accept_rate_ratio=(pooled.value - 1) / k if pooled and k else None,
         accept_rate_convention=report.accept_rate_convention if report else _convention(tally),

@@ -135,7 +135,7 @@ def test_columns_add_up_to_what_single_lines_do(seed: int) -> None:
     assert found.median_tps == pytest.approx(single.median_tps)
     assert (found.record_count, found.stale_count) == (single.sample_count, single.stale_count)
     assert found.decode_graph_ratio == pytest.approx(single.decode_graph_ratio)
-    assert sum(one.record_count for one in found.buckets) == found.record_count
+    assert sum(one.record_count for one in found.buckets) == pooled.weight_count
 
 
 def test_a_long_log_is_added_up_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,12 @@ from msgspec import structs
 from specbench.analysis.cells import Arm, Cell, Load
 from specbench.analysis.checks.degenerate_text import loops
 from specbench.analysis.checks.draft_depth_too_large import best_depth
+from specbench.analysis.judge import judge_run
 from specbench.analysis.profile import depths, positions, profile_of, quarters
 from specbench.records import Observation, RequestRecord
-from tests.unit.analysis.runs import SPECULATION, decode, request, trial, variant
-from tests.unit.analysis.test_checks import findings
+from specbench.suite import Workload
+from tests.unit.analysis.runs import SPECULATION, decode, request, run, suite, trial, variant
+from tests.unit.analysis.test_checks import TWO, findings
 
 
 def steps(index: int, tokens: list[int], **fields: Any) -> RequestRecord:
@@ -90,10 +92,6 @@ def test_chunks_that_disagree_are_told() -> None:
 
 def test_what_the_servers_resolved_differently_is_listed_and_the_speculation_is_not() -> None:
     base = trial("plain", [request()], resolved={"max_total_tokens": 100, "attention_backend": "fa3", "version": "1"})
-    from specbench.analysis.judge import judge_run
-    from tests.unit.analysis.runs import run
-    from tests.unit.analysis.test_checks import TWO
-
     spec = trial(
         "spec",
         [steps(0, [3] * 5)],
@@ -179,3 +177,17 @@ def test_a_draft_that_goes_too_deep_is_a_note_with_an_estimate() -> None:
     found = findings([deep], base)["draft_depth_too_large"]
     assert "K = 3: K = 1 would be about" in found.evidence
     assert found.remedy == "Measure `draft_tokens: 2` beside it."
+
+
+def test_a_level_of_few_steps_leaves_the_depth_to_the_next() -> None:
+    slow, plain = ([(0.1 + step_s * place, count) for place in range(20)] for step_s, count in ((0.11, 2), (0.05, 1)))
+    deep = [
+        request(0, chunks=slow, drafts=(21, 20), accept_histogram=(4, 11, 3, 2)),
+        request(1, concurrency=8, chunks=slow, drafts=(210, 200), accept_histogram=(44, 110, 24, 22)),
+    ]
+    base = [request(index, concurrency=level, chunks=plain) for index, level in enumerate((1, 8))]
+    both = suite(TWO.variants, [Workload(name="chat", concurrency=(1, 8))])
+    judged = judge_run(run(both, [trial("plain", base), trial("spec", deep)]))
+    found = {one.code: one for one in judged.findings}
+    assert "(chat at 8)" in found["draft_depth_too_large"].evidence
+    assert "draft_depth_too_large" not in findings(deep[:1], base[:1])

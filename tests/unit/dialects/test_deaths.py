@@ -129,35 +129,3 @@ def test_llamacpp_block_with_two_heads() -> None:
     )
     assert found.pooled_accept_length is not None
     assert found.pooled_accept_length.value == pytest.approx(100 / 40)
-
-
-def decode(running: int, length: float) -> str:
-    return (
-        f"{SGLANG}Decode batch, #running-req: {running}, #token: 900, token usage: 0.01, accept len: {length:.2f}, "
-        f"accept rate: {(length - 1) / 3:.2f}, cuda graph: True, gen throughput (token/s): {60 * running + length:.2f}, "
-        "#queue-req: 0"
-    )
-
-
-ARGUMENTS = "[2026-03-01 10:00:00] server_args=ServerArgs(speculative_algorithm='EAGLE3', speculative_num_draft_tokens=4)"
-
-
-def test_speculation_switched_off_in_large_batches() -> None:
-    pairs = ((4, 2.6), (4, 2.7), (8, 2.5), (40, 1.0), (44, 1.0), (48, 1.0))
-    found = read(ARGUMENTS, *(decode(*pair) for pair in pairs))
-    assert found.verdicts == ("spec_fallback_engaged",)
-    assert "from 40 running requests" in found.findings[0].message
-    assert f"{(4 * 2.6 + 4 * 2.7 + 8 * 2.5) / 16:.2f}" in found.findings[0].message
-    for other in (((4, 2.6), (8, 1.0), (9, 1.0), (40, 2.5)), ((4, 2.6), (4, 2.7), (40, 1.0))):
-        assert read(ARGUMENTS, *(decode(*pair) for pair in other)).verdicts == ("healthy",)
-
-
-def test_longer_than_the_draft_allows() -> None:
-    found = read(ARGUMENTS, decode(1, 2.0), decode(1, 9.99))
-    assert found.verdicts == ("accept_length_out_of_range",)
-    assert read(ARGUMENTS, decode(1, 4.0), decode(2, 4.0)).verdicts == ("acceptance_at_ceiling",)
-
-
-def test_data_parallel_ranks_are_told() -> None:
-    lines = [decode(4, 2.0).replace("TP0", f"DP{rank} TP{rank}") for rank in (0, 1)]
-    assert read(ARGUMENTS, *lines).dp_ranks == (0, 1)
