@@ -59,6 +59,8 @@ class LogReport(Struct, frozen=True, kw_only=True):
     stale_count: int
     longest_length: float
     """0 when no line prints a length."""
+    idle_tail_count: int
+    """Last lines of a stream in which requests run and no token comes out."""
     switched_off_from: tuple[int, float] | None
     """Running requests from which on nothing is accepted, and the acceptance length below; None: it is not so."""
     warnings: tuple[str, ...]
@@ -188,6 +190,7 @@ def _report(reader: LogReader, line_count: int, convention: str | None, draft_to
         lines={name: tuple(numbers.first) for name, numbers in groups.items()},
         stale_count=sums.stale_lines.count,
         longest_length=sums.longest_length,
+        idle_tail_count=sums.idle_tail_count,
         switched_off_from=sums.switched_off_from(),
         warnings=tuple(reader.warnings),
     )

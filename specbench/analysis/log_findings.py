@@ -1,12 +1,11 @@
 """What is wrong with a server, by its log alone. A log knows no baseline: it never says that speculation pays."""
 
 from collections.abc import Callable
-from typing import Any, Final
-
-from msgspec import Struct
+from typing import Final
 
 from specbench.analysis import verdicts as limits
 from specbench.analysis.dropped import DROPS, explained
+from specbench.analysis.log_facts import Facts, LogFinding
 from specbench.analysis.log_sums import DEAD_ACCEPT_LENGTH
 from specbench.dialects.llamacpp_events import sentence_of
 from specbench.units import counted
@@ -17,50 +16,11 @@ DECLINE_RATIO: Final = 0.85
 """The last third below this share of the first."""
 DRIFT_RECORDS: Final = 24
 """Fewer records differ by their prompts alone."""
+WEDGED_LINES: Final = 3
 ROUNDING_LENGTH: Final = 0.01
 DEEP_K: Final = 4
 """Shorter drafts can't be much too deep."""
 USEFUL_SHARE: Final = 0.6
-
-
-class LogFinding(Struct, frozen=True, kw_only=True):
-    """A doubt or a fault, with what to do."""
-
-    code: str
-    severity: str
-    message: str
-    remedy: str = ""
-
-
-class Facts(Struct, frozen=True, kw_only=True):
-    """What the rules look at."""
-
-    engine: str
-    pooled_length: float | None
-    longest_length: float
-    """The longest acceptance length of any record."""
-    switched_off_from: tuple[int, float] | None = None
-    """Running requests from which on nothing is accepted, and the acceptance length below."""
-    record_count: int
-    k: int | None
-    last_useful_position: int | None
-    settings: dict[str, Any]
-    warning_lines: dict[str, int]
-    request_count: int
-    busy_after_last_count: int
-    """Requests or intervals with output since the last record that drafted."""
-    graph_ratio: float | None
-    speculation_active: bool | None
-    bucket_length: tuple[float, ...]
-    died: bool
-    restart_count: int = 0
-    """Servers that started after the first record."""
-    foreign_count: dict[str, int] = {}
-    """Lines of other engines, by engine."""
-    unread_count: int = 0
-    """Lines that seem to hold figures and could not be read."""
-    impossible_count: int = 0
-    fault_count: int = 0
 
 
 def findings(facts: Facts) -> tuple[LogFinding, ...]:
@@ -209,11 +169,35 @@ def _graphs(facts: Facts) -> LogFinding | None:
     code = limits.graph_verdict(facts.graph_ratio, wanted)
     if code is None:
         return None
+    remedy = "raise the largest graph batch size (--cuda-graph-max-bs) to the concurrency that is served"
     return LogFinding(
         code=code,
         severity="warning",
         message=f"{100 * (facts.graph_ratio or 0.0):.0f} % of the decode lines ran in a CUDA graph",
-        remedy="raise the largest graph batch size (--cuda-graph-max-bs) to the concurrency that is served",
+        remedy=remedy if code == "mixed_graph_regimes" else f"take --disable-cuda-graph away, if it is set; else {remedy}",
+    )
+
+
+def _wedged(facts: Facts) -> LogFinding | None:
+    if facts.idle_tail_count < WEDGED_LINES:
+        return None
+    return LogFinding(
+        code="engine_wedged",
+        severity="error",
+        message=f"in the last {facts.idle_tail_count} decode lines requests run and not one token comes out",
+        remedy="look at what each rank does (py-spy dump), and restart the server; every figure holds this time as well",
+    )
+
+
+def _capped(facts: Facts) -> LogFinding | None:
+    line = facts.warning_lines.get("max_running_requests_reset")
+    if line is None:
+        return None
+    return LogFinding(
+        code="concurrency_capped",
+        severity="info",
+        message=f"the server itself limited the requests that run at once (line {line}), as a baseline does not",
+        remedy="state --max-running-requests for both before comparing them",
     )
 
 
@@ -292,9 +276,11 @@ RULES: Final[tuple[Callable[[Facts], LogFinding | None], ...]] = (
     _fallback,
     _over_ceiling,
     _only_first,
+    _wedged,
     _graphs,
     _too_deep,
     _ceiling,
     _declining,
     _eager,
+    _capped,
 )

@@ -13,6 +13,7 @@ from specbench.analysis.acceptance import LogReader, LogReport
 from specbench.analysis.log_columns import decode_rows, take_prefills
 from specbench.analysis.log_counts import Counts, Pool
 from specbench.analysis.log_ends import Ends
+from specbench.analysis.log_facts import Facts, LogFinding
 from specbench.analysis.log_tally import Bucket, Phase, Tally
 from specbench.dialects import DeathCause, llamacpp_events, sglang_death, sglang_version, vllm_death
 from specbench.dialects.blocks import Block
@@ -57,7 +58,7 @@ class LogStudy(Struct, frozen=True, kw_only=True):
     cause: DeathCause | None
     settings: dict[str, Any]
     verdicts: tuple[str, ...]
-    findings: tuple[log_findings.LogFinding, ...]
+    findings: tuple[LogFinding, ...]
     line_kinds: dict[str, int]
     unrecognised: tuple[tuple[int, str], ...]
     """The first few, with their line numbers."""
@@ -186,14 +187,13 @@ SETTINGS: Final = (
 )
 
 
-def _facts(
-    tally: Tally, report: LogReport | None, pooled: Pool | None, k: int | None, cause: DeathCause | None
-) -> log_findings.Facts:
+def _facts(tally: Tally, report: LogReport | None, pooled: Pool | None, k: int | None, cause: DeathCause | None) -> Facts:
     counts = tally.counts
-    return log_findings.Facts(
+    return Facts(
         engine=tally.engine,
         pooled_length=pooled.value if pooled else None,
         longest_length=counts.longest_length if report is None else report.longest_length,
+        idle_tail_count=report.idle_tail_count if report else 0,
         switched_off_from=report.switched_off_from if report else None,
         record_count=tally.samples,
         k=k,

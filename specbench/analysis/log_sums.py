@@ -102,6 +102,8 @@ class _Sums:
         self.longest_length = 0.0
         self.fewest_off, self.most_on = np.inf, -np.inf
         """Fewest requests that ran in a line that accepted nothing, most in one that accepted something."""
+        self.idle_tail_count = 0
+        """Last lines in which requests run and no token comes out."""
         self.lines = Numbers()
         self.rates = Rates()
         self.newest: tuple[int, PerSecond] | None = None
@@ -119,6 +121,8 @@ class _Sums:
             off = lengths <= DEAD_ACCEPT_LENGTH
             self.fewest_off = min(self.fewest_off, float(sizes.min(where=off, initial=np.inf)))
             self.most_on = max(self.most_on, float(sizes.max(where=~off, initial=-np.inf)))
+        moving = np.flatnonzero(~((tps == 0) & (running > 0)))
+        self.idle_tail_count = len(tps) - 1 - int(moving[-1]) if len(moving) else self.idle_tail_count + len(tps)
         fresh = np.flatnonzero(~(is_stale | missed))
         if len(fresh):
             self.rates.add(tps[fresh] if len(fresh) < len(tps) else tps)
@@ -204,6 +208,11 @@ class LogSums:
     def longest_length(self) -> float:
         """0 when no line prints one."""
         return max((sums.longest_length for sums in self._leading()), default=0.0)
+
+    @property
+    def idle_tail_count(self) -> int:
+        """The most of any stream."""
+        return max((sums.idle_tail_count for sums in self._leading()), default=0)
 
     def switched_off_from(self) -> tuple[int, float] | None:
         """Running requests from which on nothing is accepted, and the acceptance length below.

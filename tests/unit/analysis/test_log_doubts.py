@@ -54,3 +54,25 @@ def test_ranks_that_write_the_same_do_not_narrow_the_error_bound() -> None:
     assert one.pooled_accept_length == two.pooled_accept_length
     assert one.pooled_accept_length.error_length == pytest.approx(1.96 * stdev(lengths) / 2)
     assert (two.record_count, sum(bucket.record_count for bucket in two.buckets)) == (8, 4)
+
+
+def test_a_server_that_runs_requests_and_gives_nothing_is_wedged() -> None:
+    stuck = [decode(4, 2.5).replace("242.50", "0.00").replace("900", f"90{place}") for place in range(4)]
+    assert read(ARGUMENTS, *[decode(running, 2.5) for running in (3, 4, 5)], *stuck[:2]).verdicts == ("healthy",)
+    found = read(ARGUMENTS, *[decode(running, 2.5) for running in (3, 4, 5)], *stuck)
+    assert found.verdicts == ("engine_wedged",)
+    assert "last 4 decode lines" in found.findings[0].message
+    assert read(ARGUMENTS, *stuck, decode(4, 2.5)).verdicts == ("healthy",)
+
+
+def test_what_to_do_without_graphs_and_with_some() -> None:
+    off = [decode(running, 2.5).replace("graph: True", "graph: False") for running in (3, 4)]
+    remedies = [read(ARGUMENTS, *lines).findings[0].remedy for lines in (off, [*off, decode(5, 2.5)])]
+    assert ["--disable-cuda-graph" in one for one in remedies] == [True, False]
+
+
+def test_a_limit_that_the_server_set_itself_is_told() -> None:
+    reset = "[2026-03-01 10:00:01 TP0] Max running requests is reset to 48 for speculative decoding."
+    found = read(ARGUMENTS, reset, decode(4, 2.5), decode(5, 2.4))
+    assert (found.verdicts, [one.code for one in found.findings]) == (("healthy",), ["concurrency_capped"])
+    assert "line 2" in found.findings[0].message
