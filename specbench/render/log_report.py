@@ -124,7 +124,7 @@ def _wrap(line: str, columns: int) -> list[str]:
     if len(line) <= columns:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()) + 2)
-    return textwrap.wrap(line, columns, subsequent_indent=indent, drop_whitespace=True) or [line]
+    return textwrap.wrap(line, columns, subsequent_indent=indent, break_on_hyphens=False) or [line]
 
 
 def _finite(value: Any) -> Any:

@@ -5,6 +5,7 @@ from statistics import stdev
 import pytest
 
 from specbench.analysis.log_report import LogStudy, study
+from specbench.render.log_report import render
 
 
 def read(*lines: str) -> LogStudy:
@@ -76,3 +77,9 @@ def test_a_limit_that_the_server_set_itself_is_told() -> None:
     found = read(ARGUMENTS, reset, decode(4, 2.5), decode(5, 2.4))
     assert (found.verdicts, [one.code for one in found.findings]) == (("healthy",), ["concurrency_capped"])
     assert "line 2" in found.findings[0].message
+
+
+def test_a_flag_is_not_broken_at_the_end_of_a_line() -> None:
+    found = read(ARGUMENTS, decode(3, 2.5), decode(4, 2.5).replace("graph: True", "graph: False"))
+    for columns in range(40, 100):
+        assert "(--cuda-graph-max-bs)" in render(found, columns)
