@@ -36,6 +36,9 @@ def check(evidence: Evidence) -> Iterable[Finding]:
 
 
 def _is_told(arm: Arm, row: Summary) -> bool:
+    """Whether the level may be compared with the baseline's, and saw enough steps."""
+    if row.speedup_ratio is None:
+        return False
     served = arm.cells[row.workload, row.concurrency].served
     return sum(one.verify_count or 0 for one in served) >= FEWEST_STEPS
 

@@ -191,3 +191,5 @@ def test_a_level_of_few_steps_leaves_the_depth_to_the_next() -> None:
     found = {one.code: one for one in judged.findings}
     assert "(chat at 8)" in found["draft_depth_too_large"].evidence
     assert "draft_depth_too_large" not in findings(deep[:1], base[:1])
+    capped = judge_run(run(both, [trial("plain", base), trial("spec", deep, resolved={"max_running_requests": 4})]))
+    assert {"not_comparable"} == {one.code for one in capped.findings} & {"not_comparable", "draft_depth_too_large"}
