@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from specbench.analysis import Finding, Judgement, Summary, VariantVerdict, checks, parity, verdicts
+from specbench.analysis import Finding, Judgement, Summary, VariantVerdict, checks, parity, twins, verdicts
 from specbench.analysis.cells import Arm, Key, arms_of, pooled, suite_of
 from specbench.analysis.metrics import accept_length
 from specbench.analysis.profile import profile_of
@@ -133,6 +133,9 @@ def _verdict(evidence: checks.Evidence, name: str) -> VariantVerdict:
     rows = [row for row in evidence.summaries if row.variant == name]
     baseline = evidence.arms[evidence.suite.baseline]
     text = sentence(evidence.arms[name], rows, evidence.codes[name], evidence.obstacles[name], baseline)
+    plain = twins.twin(evidence.arms[name], evidence.arms, evidence.suite.baseline)
+    if plain is not None:
+        text += twins.beside(plain.variant.name, rows, evidence.rows(plain.variant.name))
     return VariantVerdict(variant=name, verdicts=evidence.codes[name], sentence=text)
 
 

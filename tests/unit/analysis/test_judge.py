@@ -56,6 +56,17 @@ def test_a_drafter_that_is_accepted_and_still_loses() -> None:
     )
 
 
+def test_what_the_drafter_does_is_told_apart_from_what_the_graphs_do() -> None:
+    eager = [variant("plain-eager", cuda_graph=False), variant("spec-eager", speculation=SPECULATION, cuda_graph=False)]
+    three = suite([variant("plain"), *eager])
+    steps = {"plain": (0.05, 1), "plain-eager": (0.1, 1), "spec-eager": (0.2, 3)}
+    judgement = judge_run(whole_run({name: {("chat", 1): pair} for name, pair in steps.items()}, three))
+    assert sentence(judgement, "spec-eager").endswith(
+        "; beside plain-eager, which lacks the drafter alone: 1.49× on chat at 1 stream"
+    )
+    assert "beside" not in sentence(judgement, "plain-eager") + sentence(two((0.05, 1), (0.2, 2)), "spec")
+
+
 def test_a_drafter_that_could_not_win_however_good() -> None:
     judgement = two((0.05, 1), (0.5, 2))
     assert sentence(judgement, "spec").endswith("instead of 2.00 (its draft length allows at most 4)")
