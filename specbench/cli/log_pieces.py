@@ -93,6 +93,8 @@ def read_pieces(descriptor: int, size_bytes: int, count: int) -> Iterator[Iterat
         writer.close()
     try:
         yield _in_order(descriptor, size_bytes, [reader for reader, _ in pipes])
+        if os.fstat(descriptor).st_size < size_bytes:
+            sys.stderr.write("the log was cut while it was read; the report covers what was read before\n")
     finally:
         for reader, _ in pipes:
             reader.close()

@@ -14,6 +14,8 @@ from specbench.dialects.shapes import Shape, Stamp
 
 LEARNING_LINES: Final = 64
 """So many are read one by one before the rest is looked at again with what was learned from them."""
+LEARNING_GROWTH: Final = 2
+"""Then so many times more: a block of many shapes is not looked at for each few of them."""
 READ_BYTES: Final = 16_384
 """So much of a line is read: no line of a server's own is as long."""
 UNKNOWN: Final = -1
@@ -68,17 +70,19 @@ class Block(NamedTuple):
         """Its bytes, without the line break."""
         return bytes(self.text[int(self.starts[index]) : int(self.starts[index + 1]) - 1])
 
-    def ts(self, index: int) -> str:
-        """The clock of a line that numpy read."""
+    def ts(self, index: int) -> str | None:
+        """The clock of a line that numpy read. None: the file was cut since."""
         line = self.line(index)
-        return line[slice(*self._clock(index, line))].decode("ascii", "replace")
+        slot = self._clock(index, line)
+        return None if slot is None else line[slice(*slot)].decode("ascii", "replace")
 
     def after_clock(self, index: int) -> bytes:
-        """A line that numpy read, from its clock on."""
+        """A line that numpy read, from its clock on. Empty: the file was cut since."""
         line = self.line(index)
-        return line[self._clock(index, line)[0] :]
+        slot = self._clock(index, line)
+        return b"" if slot is None else line[slot[0] :]
 
-    def _clock(self, index: int, line: bytes) -> tuple[int, int]:
+    def _clock(self, index: int, line: bytes) -> tuple[int, int] | None:
         stamp = self.stamps[int(self.shape_index[index])]
         assert stamp is not None
         return stamp.slot(line)
@@ -102,7 +106,7 @@ class BlockReader:
         shape_index = np.full(len(starts) - 1, UNKNOWN, np.int16)
         matches: list[Match] = []
         slow: list[tuple[int, LogLine]] = []
-        rest, learned = np.arange(len(shape_index)), True
+        rest, learned, wanted = np.arange(len(shape_index)), True, LEARNING_LINES
         while len(rest):
             if learned and self._book is not None:
                 is_cut = rest[-1] == len(shape_index) - 1 and starts[-1] > size_bytes
@@ -111,12 +115,12 @@ class BlockReader:
                     matches.append(match)
                 rest = rest[shape_index[rest] == UNKNOWN]
             learned = False
-            for index in rest[:LEARNING_LINES].tolist():
+            for index in rest[:wanted].tolist():
                 raw = bytes(text[starts[index] : starts[index + 1] - 1])
                 line = self._parse_line(raw[:READ_BYTES].decode("utf-8", "replace"))
                 slow.append((index, line))
                 learned |= self._book is not None and self._book.look(raw, line)
-            rest = rest[LEARNING_LINES:]
+            rest, wanted = rest[wanted:], wanted * LEARNING_GROWTH
         return self._block(text, starts, shape_index, slow, matches)
 
     def _block(

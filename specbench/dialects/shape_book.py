@@ -37,6 +37,12 @@ SUBSTITUTES: Final = (b"0000000000", b"9999999999", b"3690258147")
 MOST_WIDTHS: Final = (MOST_DIGITS, MOST_VALUE_DIGITS, 6, 4, 2)
 """Tried for a number that was seen in two widths."""
 MIXED_PROBES: Final = 6
+TOLD_NUMBERS: Final = (b"1", b"98")
+"""Numbers that the grammar spells out: `[Errno 98]` is a fault where `[Errno 11]` is none."""
+FREE_WORK: Final = 12_000
+"""So many looks and probes cost less than what they may save."""
+WORK_FOR_SLOW: Final = 4
+"""So many lines read one by one pay for another look; so does each line that was read by a shape."""
 TAILS: Final = (
     b"",
     b" ",
@@ -61,13 +67,18 @@ class ShapeBook:
         """What stands before numbers of several widths, and how many digits these may have."""
         self._rigid: set[bytes] = set()
         """Before numbers for which that can't be proved."""
-        self._tree = ShapeTree((), {})
+        self._tree: ShapeTree | None = None
+        """None: not yet made of what is known."""
+        self._work_left: float = FREE_WORK
         self._seen: dict[bytes, int] = {}
         """Lines by name."""
 
     def match(self, text: Bytes, starts: NDArray[np.int32], lines: Places) -> list[Match]:
         """See `ShapeTree.match`."""
+        if self._tree is None:
+            self._tree = ShapeTree(self.shapes, self._varying)
         found = list(self._tree.match(text, starts, lines))
+        self._work_left = min(FREE_WORK, self._work_left + sum(len(one.lines) for one in found))
         if any(self.shapes[one.shape].is_open for one in found):
             returning = np.searchsorted(starts, np.flatnonzero(text[: starts[-1]] == ord("\r")), "right") - 1
             found = [self._without(one, returning) for one in found]
@@ -80,7 +91,12 @@ class ShapeBook:
         return match._replace(lines=np.setdiff1d(match.lines, returning, assume_unique=True))
 
     def look(self, raw: bytes, read: LogLine) -> bool:
-        """Looks at a line that was read one by one; what comes again is learned. Whether anything was."""
+        """Looks at a line that was read one by one; what comes again is learned. Whether anything was. A log that is like
+        nothing before, line by line, is looked at ever more rarely."""
+        self._work_left += 1 / WORK_FOR_SLOW
+        if self._work_left < 1:
+            return False
+        self._work_left -= 1
         is_echo = read.name == "request_echo"
         if not (has_figures(read) or carries_nothing(read)) or (len(raw) > LONGEST_BYTES and not is_echo):
             return False
@@ -121,27 +137,36 @@ class ShapeBook:
             if own != count
         }
         learned = False
+        new = others.keys() - self._varying.keys() - self._rigid - known.rigid
+        if len(new) > 1 and self._vary(new, MOST_DIGITS):
+            return True
         for prefix in sorted(others.keys() - self._varying.keys() - self._rigid):
-            touched = [one for one in self.shapes if prefix in one.prefixes]
             tried = (most for most in MOST_WIDTHS if most >= others[prefix] and prefix not in known.rigid)
-            if any(self._try(self.shapes, {**self._varying, prefix: most}, touched, {prefix}) for most in tried):
+            if any(self._vary({prefix}, most) for most in tried):
                 learned = True
             else:
                 self._rigid.add(prefix)
                 self._places = {self._name(one.texts, one.digit_count): at for at, one in enumerate(self.shapes)}
         return learned
 
+    def _vary(self, prefixes: Collection[bytes], most_digits: int) -> bool:
+        """Lets numbers with this before them have so many digits, if that can be proved."""
+        touched = [one for one in self.shapes if any(prefix in prefixes for prefix in one.prefixes)]
+        varying = {**self._varying, **dict.fromkeys(prefixes, most_digits)}
+        return self._try(self.shapes, varying, touched, prefixes)
+
     def _try(self, shapes: list[Shape], varying: dict[bytes, int], touched: list[Shape], new: Collection[bytes]) -> bool:
-        """Takes all this over if it can be proved."""
-        tree = ShapeTree(shapes, varying)
-        if not all(self._proves(tree, shapes, _probes(one, varying, new), one.is_open) for one in touched):
+        """Takes all this over if it can be proved. What is not touched was proved before."""
+        tree = ShapeTree(touched, varying)
+        if not all(self._proves(tree, touched, _probes(one, varying, new), one.is_open) for one in touched):
             return False
-        self.shapes, self._varying, self._tree = shapes, varying, tree
+        self.shapes, self._varying, self._tree = shapes, varying, None
         return True
 
     def _proves(self, tree: ShapeTree, shapes: Sequence[Shape], probes: Iterable[bytes], is_open: bool) -> bool:
         """Whether the grammar reads every probe as the tree does, and the tree reads the first, a line of the log."""
         lines = [probe.rstrip(b"\n") + tail for probe in probes for tail in (TAILS if is_open else (b"",))]
+        self._work_left -= len(lines)
         text = np.frombuffer(b"".join(line + b"\n" for line in lines) + bytes(BEHIND_BYTES), np.uint8)
         starts = line_starts(text[:-BEHIND_BYTES])
         first_is_read = False
@@ -159,7 +184,8 @@ class ShapeBook:
             return False
         if not has_figures(shape.line):
             return carries_nothing(read)
-        if shape.stamp is None or read.ts != line[slice(*shape.stamp.slot(line))].decode():
+        slot = shape.stamp.slot(line) if shape.stamp is not None else None
+        if slot is None or read.ts != line[slice(*slot)].decode():
             return False
         found = np.full(COLUMN_COUNT, np.nan)
         found[[column.number for column in shape.columns]] = values
@@ -183,7 +209,20 @@ def _probes(shape: Shape, varying: Mapping[bytes, int], new: Collection[bytes]) 
     changes = [{run: width} for run in vary if shape.prefixes[run] in new for width in widths]
     changes += [{run: min(width, most) for run, most in vary.items()} for width in widths if vary]
     changes += [{run: rng.randint(1, most) for run, most in vary.items()} for _ in range(MIXED_PROBES) if vary]
+    yield from _telling(shape, vary)
     for change in changes:
         counts = (change.get(run, width) for run, width in enumerate(shape.digit_count))
         runs = [b"%d" % rng.randrange(10**count // 9, 10**count) for count in counts]  # none is 0: that hides its width
         yield b"".join(part for pair in zip(shape.texts, [*runs, b""], strict=True) for part in pair)
+
+
+def _telling(shape: Shape, vary: Mapping[int, int]) -> Iterator[bytes]:
+    """The line with each number that the grammar spells out, at each place where it may stand."""
+    if has_figures(shape.line):
+        return
+    runs = RUN.findall(shape.raw)
+    for number in TOLD_NUMBERS:
+        for run, count in enumerate(shape.digit_count):
+            if len(number) == count or len(number) <= vary.get(run, 0):
+                told = [*runs[:run], number, *runs[run + 1 :], b""]
+                yield b"".join(part for pair in zip(shape.texts, told, strict=True) for part in pair)

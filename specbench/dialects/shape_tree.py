@@ -66,9 +66,11 @@ class _Stretch:
         self.then: dict[bytes, _Stretch] = {}
         self.choice: _Stretch | _Choice | None = None
         """Among those."""
+        self._is_finished = False
 
-    def finish(self) -> None:
-        """Once everything is in it."""
+    def _finish(self) -> None:
+        """Once everything is in it, and only when a line comes: most trees are asked about few of their shapes."""
+        self._is_finished = True
         self._word_index, odd_bytes = divmod(len(self.text) - 1, WORD_BYTES)
         self._odd_bits = np.uint64(8 * odd_bytes)
         self._size_bytes = len(self.text) if self.shape is not None else (self._word_index + 2) * WORD_BYTES
@@ -86,6 +88,8 @@ class _Stretch:
 
     def read(self, text: Bytes, walk: _Walk) -> _Walk:
         """Those of the lines that go on like this, with its numbers and past the one behind it."""
+        if not self._is_finished:
+            self._finish()
         rows = items(text, self._size_bytes)[walk.places].view(np.uint8).reshape(len(walk.lines), self._size_bytes)
         if not self._fits(rows):
             which = np.flatnonzero(((rows >= self._least) & (rows <= self._most)).all(axis=1))
@@ -133,11 +137,8 @@ class ShapeTree:
         """`varying`: a number with this text before it, each number in it made a 0, may have so many digits or fewer."""
         self._shapes = shapes
         first: dict[bytes, _Stretch] = {}
-        stretches: list[_Stretch] = []
         for place, shape in enumerate(shapes):
-            _grow(first, place, shape, varying, stretches)
-        for stretch in stretches:
-            stretch.finish()
+            _grow(first, place, shape, varying)
         self._first = _choice(list(first.values()))
 
     def match(self, text: Bytes, starts: NDArray[np.int32], lines: Places) -> Iterator[Match]:
@@ -156,9 +157,7 @@ class ShapeTree:
                 yield Match(stretch.shape, after.lines, [column.value(after.found) for column in columns])
 
 
-def _grow(
-    first: dict[bytes, _Stretch], place: int, shape: Shape, varying: Mapping[bytes, int], stretches: list[_Stretch]
-) -> None:
+def _grow(first: dict[bytes, _Stretch], place: int, shape: Shape, varying: Mapping[bytes, int]) -> None:
     """Adds a shape to the tree."""
     counted = shape.counted
     begun, runs, ways = b"", dict[int, tuple[int, int]](), first
@@ -166,7 +165,6 @@ def _grow(
     def add(text: bytes) -> _Stretch:
         if text not in ways:
             ways[text] = _Stretch(text)
-            stretches.append(ways[text])
         ways[text].runs.update(runs)
         return ways[text]
 

@@ -41,9 +41,11 @@ class Stamp(NamedTuple):
     last_run: int
     after_bytes: int
 
-    def slot(self, line: bytes) -> tuple[int, int]:
-        """Where it begins and ends in a line that has the shape."""
+    def slot(self, line: bytes) -> tuple[int, int] | None:
+        """Where it begins and ends in a line that has the shape. None: the file was changed since it was read."""
         runs = [found.span() for found in islice(RUN.finditer(line), self.last_run + 1)]
+        if len(runs) <= self.last_run:
+            return None
         return runs[self.first_run][0] - self.before_bytes, runs[self.last_run][1] + self.after_bytes
 
 
