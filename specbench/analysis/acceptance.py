@@ -101,7 +101,7 @@ class LogReader:
         if line.name == "flushed":
             self._idle.append(Idle(number, None))
         if line.kind == "prefill":
-            self.prefill(int(line.value.get("cached_tokens", 0)), int(line.value.get("new_tokens", 0)))
+            self.prefill(_tokens(line.value.get("cached_tokens")), _tokens(line.value.get("new_tokens")))
             if line.value.get("running_requests") == 0:
                 self._idle.append(Idle(number, code_of(stream_of(line.rank))))
 
@@ -149,6 +149,11 @@ class LogReader:
         self.sums.finish()
         convention, meant = rate_meaning(list(self.pairs)) if rate_meaning else (None, None)
         return _report(self, line_count, convention, meant or draft_tokens)
+
+
+def _tokens(value: object) -> int:
+    """A printed count; 0 for what is none, such as `nan`."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def read_log(

@@ -51,7 +51,7 @@ def _step_s(running: Floats, length: Floats, tps: Floats) -> Floats:
     tokens[~(running > 0)] = np.nan
     with np.errstate(divide="ignore", invalid="ignore"):
         step_s: Floats = tokens / tps
-    step_s[tps <= 0] = np.inf
+    step_s[(tps <= 0) & ~np.isnan(running)] = np.inf
     return step_s
 
 

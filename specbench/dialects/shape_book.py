@@ -69,7 +69,10 @@ class ShapeBook:
         """Before numbers for which that can't be proved."""
         self._tree: ShapeTree | None = None
         """None: not yet made of what is known."""
-        self._work_left: float = FREE_WORK
+        self._work_left = dict.fromkeys((False, True), float(FREE_WORK))
+        """For lines without figures, and with: much talk leaves enough for those that count."""
+        self._counts = False
+        """Whether the line that is looked at has figures."""
         self._seen: dict[bytes, int] = {}
         """Lines by name."""
 
@@ -78,7 +81,8 @@ class ShapeBook:
         if self._tree is None:
             self._tree = ShapeTree(self.shapes, self._varying)
         found = list(self._tree.match(text, starts, lines))
-        self._work_left = min(FREE_WORK, self._work_left + sum(len(one.lines) for one in found))
+        for one in found:
+            self._earn(has_figures(self.shapes[one.shape].line), len(one.lines))
         if any(self.shapes[one.shape].is_open for one in found):
             returning = np.searchsorted(starts, np.flatnonzero(text[: starts[-1]] == ord("\r")), "right") - 1
             found = [self._without(one, returning) for one in found]
@@ -93,12 +97,13 @@ class ShapeBook:
     def look(self, raw: bytes, read: LogLine) -> bool:
         """Looks at a line that was read one by one; what comes again is learned. Whether anything was. A log that is like
         nothing before, line by line, is looked at ever more rarely."""
-        self._work_left += 1 / WORK_FOR_SLOW
-        if self._work_left < 1:
+        self._counts = has_figures(read)
+        self._earn(self._counts, 1 / WORK_FOR_SLOW)
+        if self._work_left[self._counts] < 1:
             return False
-        self._work_left -= 1
+        self._work_left[self._counts] -= 1
         is_echo = read.name == "request_echo"
-        if not (has_figures(read) or carries_nothing(read)) or (len(raw) > LONGEST_BYTES and not is_echo):
+        if not (self._counts or carries_nothing(read)) or (len(raw) > LONGEST_BYTES and not is_echo):
             return False
         shape = shape_of(raw, read) if is_echo else None
         name = self._name(shape.texts, shape.digit_count) if shape is not None else self._name(*texts_of(raw + b"\n"))
@@ -112,6 +117,9 @@ class ShapeBook:
             return False
         shape = shape or shape_of(raw, read)
         return shape is not None and self._add(shape)
+
+    def _earn(self, counts: bool, work: float) -> None:
+        self._work_left[counts] = min(FREE_WORK, self._work_left[counts] + work)
 
     def _name(self, texts: Sequence[bytes], counts: Sequence[int]) -> bytes:
         """A line, each number in it made a 0, or as many as it has digits where that can't vary."""
@@ -166,7 +174,7 @@ class ShapeBook:
     def _proves(self, tree: ShapeTree, shapes: Sequence[Shape], probes: Iterable[bytes], is_open: bool) -> bool:
         """Whether the grammar reads every probe as the tree does, and the tree reads the first, a line of the log."""
         lines = [probe.rstrip(b"\n") + tail for probe in probes for tail in (TAILS if is_open else (b"",))]
-        self._work_left -= len(lines)
+        self._work_left[self._counts] -= len(lines)
         text = np.frombuffer(b"".join(line + b"\n" for line in lines) + bytes(BEHIND_BYTES), np.uint8)
         starts = line_starts(text[:-BEHIND_BYTES])
         first_is_read = False

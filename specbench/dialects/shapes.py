@@ -157,9 +157,10 @@ def columns_of(line: LogLine) -> Floats:
     if line.sample is not None:
         values = [getattr(line.sample, name) for name in DECODE_COLUMNS]
     else:
-        values = [*(line.value.get(name) for name in PREFILL_COLUMNS), None]
+        counts = (line.value.get(name) for name in PREFILL_COLUMNS)
+        values = [*(one if isinstance(one, int) and not isinstance(one, bool) else None for one in counts), None]
     values += [(line.rank or {}).get(name) for name in RANKS]
-    return np.array([np.nan if value is None or isinstance(value, str) else value for value in values], np.float64)
+    return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
 def graph_of(line: LogLine) -> bool | None:
