@@ -174,7 +174,7 @@ class Tally:
         """One message, and its line's number. SGLang's decode lines come through `add_rows`."""
         self.number = number
         self.kinds[line.kind] += 1
-        self.killed = self.killed or line.name in KILLING
+        self.killed = self.killed or (line.name in KILLING and line.ts is not None)  # without a clock: a prompt's text?
         if line.sample is not None:
             self._sample(line.sample)
         elif line.kind == "unrecognised" and len(self.unrecognised) < EXAMPLES:

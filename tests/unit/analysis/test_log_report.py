@@ -226,3 +226,35 @@ def test_figures_that_can_not_be_are_left_out() -> None:
     assert plain.pooled_accept_length is not None
     assert found.pooled_accept_length.value == pytest.approx(plain.pooled_accept_length.value)
     assert "impossible_figures" in {one.code for one in found.findings}
+
+
+def test_a_prefill_line_without_counts_is_read() -> None:
+    line = "[2026-11-01 10:00:00 TP0] Prefill batch. #new-seq: 1, #new-token: {}, #cached-token: {}, #queue-req: 0"
+    found = study([line.format("nan", "nan"), line.format(1.5, "inf"), line.format(10, 30)], "sglang")
+    assert found is not None
+    assert found.line_kinds == {"prefill": 3}
+
+
+def test_a_batch_size_that_cannot_be_read_hides_no_idle_time() -> None:
+    line = "[2026-11-01 10:00:{:02d} TP0] Decode batch. #running-req: {}, gen throughput (token/s): {}, #queue-req: 0"
+    lines = [line.format(at, 4, "100.00") for at in range(20)]
+    lines[0], lines[10] = line.format(0, 4, "0.10"), line.format(10, 4, "0.02")
+    whole = study(lines, "sglang")
+    torn = study([*lines, line.format(20, "nan", "0.00")], "sglang")
+    assert whole is not None
+    assert torn is not None
+    assert torn.stale_count == whole.stale_count == 2
+
+
+def test_a_prompt_about_a_crash_kills_no_server_that_goes_on() -> None:
+    line = "[2026-11-01 10:00:00 TP0] Decode batch. #running-req: 4, gen throughput (token/s): {}.00, #queue-req: 0"
+    prompt = [
+        "Scheduler hit an exception: Traceback (most recent call last):",
+        "torch.OutOfMemoryError: CUDA out of memory.",
+    ]
+    stamped = [f"[2026-11-01 10:00:01 TP0] {prompt[0]}", prompt[1]]
+    records = [line.format(100 + at) for at in range(50)]
+    for told, cause in ((prompt, False), (stamped, True)):
+        found = study([*records, *told, *records], "sglang")
+        assert found is not None
+        assert (found.cause is not None) == cause

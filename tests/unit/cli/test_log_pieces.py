@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from specbench.analysis.log_report import study, study_read
 from specbench.cli import log_pieces
 from specbench.cli.log_pieces import _line_start, engine_at_start, process_count, read_pieces
 from specbench.cli.main import main
+from specbench.dialects.blocks import Block
 from tests.unit.log_bed import made_log
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked on Linux alone")
@@ -112,3 +114,20 @@ def test_the_verb_takes_pieces_of_a_large_file_of_sglang_only(tmp_path: Path, ca
     path.write_text("hello\n" * 10_000)
     assert main(["log", str(path)]) == 2
     assert process_count(1000) == 0
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_log_that_is_cut_while_it_is_read_gives_what_was_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "[2026-11-01 10:00:00 TP0] Decode batch. #running-req: 4, gen throughput (token/s): 9.00, #queue-req: 0\n"
+    path = tmp_path / "server.log"
+    path.write_text(line * 1000)
+
+    def cut(pieces: Iterator[Block]) -> Iterator[Block]:
+        blocks = list(pieces)  # the processes are through
+        os.truncate(path, 0)
+        return iter(blocks)
+
+    with path.open("rb") as file, read_pieces(file.fileno(), path.stat().st_size, 2) as pieces:
+        found = study_read(cut(pieces), "sglang", None)
+    assert found.record_count == 1000
+    assert "cut while it was read" in capsys.readouterr().err

@@ -10,8 +10,10 @@ import pytest
 
 from specbench.dialects import LogLine
 from specbench.dialects.numbers import line_starts
+from specbench.dialects.sglang_causes import CAUSES
+from specbench.dialects.sglang_events import SHAPES
 from specbench.dialects.sglang_log import parse_line
-from specbench.dialects.shape_book import CHATTER_LINES, MOST_SHAPES, ShapeBook
+from specbench.dialects.shape_book import CHATTER_LINES, FREE_WORK, MOST_SHAPES, TOLD_NUMBERS, ShapeBook
 from specbench.dialects.shape_tree import BEHIND_BYTES
 from tests.unit.dialects.test_blocks import agree, blocks_of
 from tests.unit.dialects.test_collectors import WRAPS
@@ -165,3 +167,37 @@ def test_decimals_keep_their_width() -> None:
     assert matched(taught(whole, whole, short), whole, short) == [True, False]
     first_was_damaged = taught(short, short, whole, whole)
     assert matched(first_was_damaged, whole, short, decode(tps=1.0)) == [True, True, False]
+
+
+def test_a_number_that_the_grammar_names_is_not_read_as_talk() -> None:
+    line = "ERROR:    [Errno {}] error while attempting to bind on address ('0.0.0.0', 30000): retry"
+    talk = [line.format(11 + at % 3) for at in range(2 * CHATTER_LINES)]
+    (block,) = blocks_of([*talk, line.format(98)], 1)
+    assert dict(block.slow)[len(talk)].kind == "fatal"
+
+
+def test_numbers_named_by_the_grammar_are_probed() -> None:
+    patterns = [one.pattern.pattern for one in (*SHAPES, *CAUSES)]
+    literal = {number for one in patterns for number in re.findall(r"(?:\[Errno |topk = |> )(\d+)", one)}
+    assert literal == {number.decode() for number in TOLD_NUMBERS}
+
+
+def test_what_never_fits_is_looked_at_ever_more_rarely() -> None:
+    """Each comes twice, and other digits in it make another line of it: each would cost a proof."""
+    asked = 0
+
+    def grammar(line: str) -> LogLine:
+        nonlocal asked
+        asked += 1
+        return parse_line(line)
+
+    book, count = ShapeBook(grammar), 3 * FREE_WORK
+    for at in range(count):
+        host = "".join(chr(97 + int(digit)) for digit in str(at // 2))
+        line = f"{host} | {decode()}".replace("#running-req: 1,", "#running-req: 1.5,")
+        book.look(line.encode(), parse_line(line))
+    assert not book.shapes
+    assert asked < count // 4
+    for line in [PREFIX + "talk"] * CHATTER_LINES:  # has a budget of its own
+        learned = book.look(line.encode(), parse_line(line))
+    assert learned
