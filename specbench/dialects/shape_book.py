@@ -37,7 +37,7 @@ SUBSTITUTES: Final = (b"0000000000", b"9999999999", b"3690258147")
 MOST_WIDTHS: Final = (MOST_DIGITS, MOST_VALUE_DIGITS, 6, 4, 2)
 """Tried for a number that was seen in two widths."""
 MIXED_PROBES: Final = 6
-TOLD_NUMBERS: Final = (b"1", b"98")
+TOLD_NUMBERS: Final = (b"1", b"28", b"98", b"401")
 """Numbers that the grammar spells out: `[Errno 98]` is a fault where `[Errno 11]` is none."""
 FREE_WORK: Final = 12_000
 """So many looks and probes cost less than what they may save."""

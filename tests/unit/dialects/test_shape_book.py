@@ -178,7 +178,11 @@ def test_a_number_that_the_grammar_names_is_not_read_as_talk() -> None:
 
 def test_numbers_named_by_the_grammar_are_probed() -> None:
     patterns = [one.pattern.pattern for one in (*SHAPES, *CAUSES)]
-    literal = {number for one in patterns for number in re.findall(r"(?:\[Errno |topk = |> )(\d+)", one)}
+    literal = {
+        number
+        for one in patterns
+        for number in re.findall(r"(?<=\[Errno )\d+|(?<=topk = )\d+|(?<=> )\d+|\d+(?= Client)", one)
+    }
     assert literal == {number.decode() for number in TOLD_NUMBERS}
 
 
