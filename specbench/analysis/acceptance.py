@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from specbench.analysis.log_rows import Idle, Rows, Streams, code_of, joined, rows_of, stream_of
-from specbench.analysis.log_sums import DEAD_ACCEPT_LENGTH, LogSums, Numbers, Pooled
+from specbench.analysis.log_sums import DEAD_ACCEPT_LENGTH, LogSums, Numbers, Pooled, SwitchedOff
 from specbench.dialects import DecodeSample, LineKind, LogLine
 from specbench.units import PerSecond, Ratio
 
@@ -61,8 +61,7 @@ class LogReport(Struct, frozen=True, kw_only=True):
     """0 when no line prints a length."""
     idle_tail_count: int
     """Last lines of a stream in which requests run and no token comes out."""
-    switched_off_from: tuple[int, float] | None
-    """Running requests from which on nothing is accepted, and the acceptance length below; None: it is not so."""
+    switched_off: SwitchedOff | None
     warnings: tuple[str, ...]
     """Warnings that change the question, such as `max_running_requests_reset`."""
 
@@ -196,6 +195,6 @@ def _report(reader: LogReader, line_count: int, convention: str | None, draft_to
         stale_count=sums.stale_lines.count,
         longest_length=sums.longest_length,
         idle_tail_count=sums.idle_tail_count,
-        switched_off_from=sums.switched_off_from(),
+        switched_off=sums.switched_off(),
         warnings=tuple(reader.warnings),
     )

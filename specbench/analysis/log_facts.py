@@ -4,6 +4,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from specbench.analysis.log_sums import SwitchedOff
+
 
 class LogFinding(Struct, frozen=True, kw_only=True):
     """A doubt or a fault, with what to do."""
@@ -21,8 +23,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     pooled_length: float | None
     longest_length: float
     """The longest acceptance length of any record."""
-    switched_off_from: tuple[int, float] | None = None
-    """Running requests from which on nothing is accepted, and the acceptance length below."""
+    switched_off: SwitchedOff | None = None
     record_count: int
     k: int | None
     last_useful_position: int | None

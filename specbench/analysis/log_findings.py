@@ -140,14 +140,14 @@ def _dead(facts: Facts) -> LogFinding | None:
 
 
 def _fallback(facts: Facts) -> LogFinding | None:
-    if facts.switched_off_from is None:
+    found = facts.switched_off
+    if found is None:
         return None
-    running, below = facts.switched_off_from
     return LogFinding(
         code="spec_fallback_engaged",
         severity="warning",
-        message=f"from {counted(running, 'running request')} on no draft is accepted, and below the acceptance length is "
-        f"{below:.2f}: speculation is switched off in large batches, and the pooled figure mixes both",
+        message=f"from {counted(found.running_count, 'running request')} on no draft is accepted, and below the acceptance "
+        f"length is {found.below_length:.2f}: speculation is switched off in large batches, and the pooled figure mixes both",
         remedy="take the figures of the two apart; the drafter is not at fault",
     )
 

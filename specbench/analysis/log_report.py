@@ -194,7 +194,7 @@ def _facts(tally: Tally, report: LogReport | None, pooled: Pool | None, k: int |
         pooled_length=pooled.value if pooled else None,
         longest_length=counts.longest_length if report is None else report.longest_length,
         idle_tail_count=report.idle_tail_count if report else 0,
-        switched_off_from=report.switched_off_from if report else None,
+        switched_off=report.switched_off if report else None,
         record_count=tally.samples,
         k=k,
         last_useful_position=counts.last_useful_position,

@@ -44,6 +44,15 @@ class Pooled(Struct, frozen=True, kw_only=True):
     """The count of running requests changed, and a line tells only its last value."""
 
 
+class SwitchedOff(Struct, frozen=True, kw_only=True):
+    """Speculation, in large batches."""
+
+    running_count: int
+    """Running requests from which on nothing is accepted."""
+    below_length: float
+    """The acceptance length with fewer."""
+
+
 class Numbers:
     """Line numbers: how many, and the first of them."""
 
@@ -214,11 +223,8 @@ class LogSums:
         """The most of any stream."""
         return max((sums.idle_tail_count for sums in self._leading()), default=0)
 
-    def switched_off_from(self) -> tuple[int, float] | None:
-        """Running requests from which on nothing is accepted, and the acceptance length below.
-
-        None unless that holds for two lines or more on either side: speculation was switched off by the batch's size.
-        """
+    def switched_off(self) -> SwitchedOff | None:
+        """None unless that holds for two lines or more on either side: speculation was switched off by the batch's size."""
         streams = self._leading()
         limit = min((sums.fewest_off for sums in streams), default=np.inf)
         if limit == np.inf or not limit > max(sums.most_on for sums in streams) > 0:
@@ -227,7 +233,8 @@ class LogSums:
         below = [(size * total, size * count, count) for size, total, count in rows if size < limit]
         if min(sum(one[2] for one in below), sum(count for size, _, count in rows if size >= limit)) < FEWEST_ON_A_SIDE:
             return None
-        return int(limit), sum(one[0] for one in below) / sum(one[1] for one in below)
+        length = sum(one[0] for one in below) / sum(one[1] for one in below)
+        return SwitchedOff(running_count=int(limit), below_length=length)
 
     def median_tps(self) -> PerSecond | None:
         """Of one rank's lines; stale ones left out."""
