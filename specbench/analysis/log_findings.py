@@ -147,7 +147,7 @@ def _fallback(facts: Facts) -> LogFinding | None:
         code="spec_fallback_engaged",
         severity="warning",
         message=f"from {counted(found.running_count, 'running request')} on no draft is accepted, and below the acceptance "
-        f"length is {found.below_length:.2f}: speculation is switched off in large batches, and the pooled figure mixes both",
+        f"length is {found.below_length:.2f}: speculation is switched off in large batches; the pooled figure mixes both",
         remedy="take the figures of the two apart; the drafter is not at fault",
     )
 
