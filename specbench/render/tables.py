@@ -49,6 +49,9 @@ PER_USER: Final = Column(heading="tok/s per user", short=("tok/s", "/user"), of=
 SPEEDUP: Final = Column(heading="speed-up (×)", short=("speed-", "up ×"), of=words.speedup)
 LENGTH: Final = Column(heading="AL (tokens/step)", short=("", "AL"), of=words.accept_length)
 BREAK_EVEN: Final = Column(heading="break-even AL", short=("even", "AL"), of=lambda row: words.length(row.break_even_length))
+EFFICIENCY: Final = Column(
+    heading="efficiency (speed-up/AL)", short=("effi-", "ciency"), of=lambda row: words.length(row.efficiency_ratio)
+)
 ACCEPT_RATE: Final = Column(heading="accept rate % (K)", short=("accept", "% (K)"), of=words.accept_rate)
 TTFT: Final = Column(heading="TTFT p50/p99 (ms)", short=("TTFT ms", "p50/p99"), of=lambda row: words.pair_ms(row.ttft))
 TPOT: Final = Column(
@@ -65,7 +68,7 @@ VERDICT: Final = Column(heading="verdict", short=("", "verdict"), of=lambda row:
 FIGURES: Final = (VARIANT, OUTPUT, GOODPUT, PER_USER, SPEEDUP, LENGTH, ACCEPT_RATE, TTFT, TPOT, GRAPHS, FAILED, VERDICT)
 """What a client wants to see in one line."""
 
-SPEED: Final = (VARIANT, OUTPUT, STEADY, GOODPUT, PER_USER, SPEEDUP, LENGTH, BREAK_EVEN, ACCEPT_RATE, VERDICT)
+SPEED: Final = (VARIANT, OUTPUT, STEADY, GOODPUT, PER_USER, SPEEDUP, LENGTH, BREAK_EVEN, EFFICIENCY, ACCEPT_RATE, VERDICT)
 LATENCY: Final = (VARIANT, TTFT, TPOT, STEP, GRAPHS, REQUESTS, FAILED)
 """The same in two tables, where one is too wide."""
 
@@ -80,6 +83,7 @@ EVERYTHING: Final = (
     SPEEDUP,
     LENGTH,
     BREAK_EVEN,
+    EFFICIENCY,
     ACCEPT_RATE,
     TTFT,
     TPOT,
@@ -140,6 +144,10 @@ LEGEND: Final = (
         "speed-up ×: tok/s over the baseline's (open loop: per user); AL: tokens a verify step (1.00: no draft accepted)",
     ),
     (BREAK_EVEN, "even AL: the AL at which this variant would match the baseline"),
+    (
+        EFFICIENCY,
+        "efficiency: speed-up / AL, the part of what was accepted that became speed; the rest is the price of a step",
+    ),
     (ACCEPT_RATE, "accept % (K): (AL − 1) / K, K tokens proposed a step"),
     (TTFT, "TTFT: first chunk − due; TPOT: time a token after the first chunk; p99 interpolated linearly"),
     (GRAPHS, "graph %: decode lines of the log that ran in a CUDA graph"),

@@ -47,13 +47,14 @@ def _plot(slug: str, title: str, rows: Sequence[Summary], looks: Looks) -> Plot:
         description="Across: tokens accepted a verify step (AL). Up: the AL that this variant needs to be as fast as the "
         "baseline, the price of its steps (AL*). Below the line speculation pays, above it loses.",
         remark=f"{len(gaining)} of {len(rows)} pay here{names}." if gaining else "None pays here.",
-        headings=("variant", "AL", "break-even AL*", "speed-up ×"),
+        headings=("variant", "AL", "break-even AL*", "speed-up ×", "efficiency"),
         rows=tuple(
             (
                 words.clean(row.variant),
                 words.accept_length(row),
                 words.length(row.break_even_length),
                 words.times(row.speedup_ratio),
+                words.length(row.efficiency_ratio),
             )
             for row in rows
         ),
