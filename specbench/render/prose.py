@@ -8,6 +8,8 @@ from specbench.analysis import Finding, Judgement, Part, Profile
 from specbench.render import words
 from specbench.render.words import clean
 
+FEWEST_ALIKE = 3
+"""Positions at the end of a draft that are told together."""
 EVIDENCE_COUNT = 3
 """So many variants' numbers stand under one finding."""
 
@@ -80,12 +82,22 @@ def acceptance(judgement: Judgement) -> tuple[tuple[str, str], ...]:
 
 def _parts(profile: Profile) -> str:
     named = (
-        ("by position", [f"{words.percent(share)} %" for share in profile.position_ratio]),
+        ("by position", _positions(profile.position_ratio)),
         ("by category", _told(profile.categories)),
         ("by depth in tokens", _told(profile.depths)),
         ("over the run", [words.length(one.accept_length) for one in profile.quarters]),
     )
     return "; ".join(f"{name} {', '.join(parts)}" for name, parts in named if len(parts) > 1)
+
+
+def _positions(ratios: Sequence[float]) -> list[str]:
+    """Percents that no line breaks apart; the last ones together where they are alike."""
+    shown = [f"{words.percent(ratio)}\N{NO-BREAK SPACE}%" for ratio in ratios]
+    alike_count = next((count for count, one in enumerate(reversed(shown)) if one != shown[-1]), len(shown))
+    if alike_count < FEWEST_ALIKE or alike_count == len(shown):
+        return shown
+    first = len(shown) - alike_count
+    return [*shown[:first], f"{shown[-1]} from position {first + 1} on"]
 
 
 def _told(parts: Iterable[Part]) -> list[str]:

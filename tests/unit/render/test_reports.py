@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from specbench.analysis import Finding, Judgement, VariantVerdict
-from specbench.render import json_report, markdown, terminal, words
+from specbench.analysis import Finding, Judgement, Profile, VariantVerdict
+from specbench.render import json_report, markdown, prose, terminal, words
 from tests.unit.render.judgements import many, small
 
 Golden = Callable[[str, str], None]
@@ -122,6 +122,19 @@ def test_markdown_cells_stay_cells() -> None:
     bars = {len(re.findall(r"(?<!\\)\|", line)) for line in markdown.render(hostile()).splitlines() if line.startswith("| ")}
     assert len(bars) == 2  # the overview's rows and the cells' rows
     assert "<b>" not in markdown.render(hostile())
+
+
+@pytest.mark.parametrize(
+    ("ratios", "told"),
+    [
+        ((0.6, 0.3, 0.001, 0.0, 0.0), "60 %, 30 %, 0 % from position 3 on"),
+        ((0.6, 0.3, 0.0, 0.0), "60 %, 30 %, 0 %, 0 %"),
+        ((0.0, 0.0, 0.0, 0.0), "0 %, 0 %, 0 %, 0 %"),
+    ],
+)
+def test_positions_that_are_alike_are_told_together(ratios: tuple[float, ...], told: str) -> None:
+    judgement = msgspec.structs.replace(small(), profiles=(Profile(variant="good-d4", position_ratio=ratios),))
+    assert prose.acceptance(judgement) == (("good-d4", f"by position {told}".replace(" %", "\N{NO-BREAK SPACE}%")),)
 
 
 def test_a_run_of_nothing_still_renders() -> None:
