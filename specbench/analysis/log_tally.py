@@ -2,6 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from specbench.analysis.log_counts import LOG_INTERVAL_S, STALE_FACTOR, Counts
 from specbench.analysis.log_rows import Rows
 from specbench.dialects import DecodeSample, LogLine
 from specbench.dialects.detect import Engine, writer_of_figures
-from specbench.units import PerSecond
+from specbench.units import PerSecond, Second
 
 EXAMPLES: Final = 5
 KILLING: Final = ("exception", "child_failed", "subprocess_crashed", "watchdog_timeout")
@@ -154,6 +155,8 @@ class Tally:
         self.kinds: Counter[str] = Counter()
         self.unrecognised: list[tuple[int, str]] = []
         self.phases: dict[str, Phase] = {}
+        self._begun: set[str] = set()
+        """Phases whose first line was seen."""
         self.settings: dict[str, Any] = {}
         self.warnings: dict[str, int] = {}
         self.ready = self.is_tool = self.killed = False
@@ -217,10 +220,15 @@ class Tally:
             self.counts.request_tokens += int(value["output_tokens"])
 
     def _phase(self, line: LogLine) -> None:
-        elapsed = line.value.get("elapsed_s")
+        """Where a line does not say how long it took, by its clock since the first line of the phase."""
         before = self.phases.get(line.name)
+        ts = line.ts if before is None or before.ts is None else before.ts
+        elapsed, state = line.value.get("elapsed_s"), line.value.get("state")
+        if state == "begin":
+            self._begun.add(line.name)
+        if elapsed is None and state == "end" and line.name in self._begun:
+            elapsed = between_s(ts, line.ts)
         if before is None or elapsed is not None:
-            ts = line.ts if before is None or before.ts is None else before.ts
             self.phases[line.name] = Phase(name=line.name, ts=ts, elapsed_s=elapsed)
 
     def add_rows(self, rows: Rows, ts: Callable[[int], str | None]) -> None:
@@ -258,6 +266,15 @@ class Tally:
     def stale(self) -> list[int]:
         """Line numbers of records whose interval held idle time."""
         return stale_intervals(list(self.intervals))
+
+
+def between_s(first_ts: str | None, last_ts: str | None) -> Second | None:
+    """From clock to clock, as far as they print it. None for a clock in no standard form, and for one that was set back."""
+    try:
+        seconds = (datetime.fromisoformat(last_ts or "") - datetime.fromisoformat(first_ts or "")).total_seconds()
+    except (ValueError, TypeError):  # TypeError: one has a time zone, one has none
+        return None
+    return seconds if seconds >= 0 else None
 
 
 def stale_intervals(intervals: list[tuple[int, float]]) -> list[int]:
