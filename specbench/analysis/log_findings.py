@@ -202,10 +202,12 @@ def _capped(facts: Facts) -> LogFinding | None:
 
 
 def _eager(facts: Facts) -> LogFinding | None:
-    if facts.engine != "vllm" or not facts.settings.get("eager"):
+    flags = {"vllm": ("eager", "--enforce-eager"), "sglang": ("disable_cuda_graph", "--disable-cuda-graph")}
+    setting, flag = flags.get(facts.engine, ("", ""))
+    if facts.settings.get(setting) is not True:
         return None
-    message = "eager mode is set, so nothing runs in CUDA graphs; speed is no guide here"
-    return LogFinding(code="eager_mode", severity="info", message=message, remedy="remove --enforce-eager to measure speed")
+    message = f"{flag} is set, so nothing runs in CUDA graphs; speed is no guide here"
+    return LogFinding(code="eager_mode", severity="info", message=message, remedy=f"remove {flag} to measure speed")
 
 
 def _too_deep(facts: Facts) -> LogFinding | None:

@@ -291,3 +291,15 @@ def test_phases_without_a_stated_time_go_by_the_clock() -> None:
 )
 def test_time_between_clocks(first: str | None, last: str | None, seconds: float | None) -> None:
     assert between_s(first, last) == seconds
+
+
+@pytest.mark.parametrize("disabled", [True, False])
+def test_graphs_switched_off_by_a_flag_are_told_and_are_no_fault(disabled: bool) -> None:
+    lines = [f"[2026-11-01 10:00:00] server_args=ServerArgs(model_path='m', disable_cuda_graph={disabled})"]
+    line = "[2026-11-01 10:00:{:02d} TP0] Decode batch. #running-req: 1, #token: 9, token usage: 0.01, cuda graph: {}, gen "
+    tail = "throughput (token/s): 9.00, #queue-req: 0, "
+    lines += [line.format(second, not disabled) + tail for second in range(20)]
+    found = study(lines, "sglang")
+    assert found is not None
+    assert [one.code for one in found.findings] == (["eager_mode"] if disabled else [])
+    assert not disabled or "--disable-cuda-graph" in found.findings[0].remedy
