@@ -257,6 +257,14 @@ def _only_first(facts: Facts) -> LogFinding | None:
     ngram = "ngram" in str(facts.settings.get("spec_type", facts.settings.get("method", "")))
     if facts.record_count != 1 or facts.busy_after_last_count < 2 or ngram:
         return None
+    limit = facts.settings.get("disable_by_batch_size")
+    if limit is not None:
+        return LogFinding(
+            code="spec_fallback_engaged",
+            severity="warning",
+            message=f"drafts stop after the first record; the server was told to draft nothing from {limit} requests on",
+            remedy="take fewer requests at once, or disable_by_batch_size away, to measure the drafter",
+        )
     return LogFinding(
         code="no_drafts_after_first_request",
         severity="error",

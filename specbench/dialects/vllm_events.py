@@ -1,7 +1,7 @@
 """vLLM's other lines: start-up phases, settings, and noise."""
 
 import re
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from specbench.dialects import LineKind
 from specbench.dialects.messages import Event
@@ -68,6 +68,10 @@ def event(text: str) -> Event | None:
     return Event("known", "version", {"version": found_version.group(1)}) if found_version else None
 
 
+LIMIT: Final = "disable_by_batch_size"
+"""Requests in flight from which on nothing is drafted, where it is stated."""
+
+
 def settings(text: str) -> dict[str, Any]:
     """`method`, `drafter`, `k`, `eager` as a configuration line states them; `speculation` False where it says None."""
     values: dict[str, Any] = {}
@@ -77,8 +81,7 @@ def settings(text: str) -> dict[str, Any]:
         k = said.get("num_speculative_tokens") or said.get("num_spec_tokens") or ""
         values["speculation"] = True
         values.update({name: said[key] for name, key in (("method", "method"), ("drafter", "model")) if key in said})
-        if k.isdigit():
-            values["k"] = int(k)
+        values.update({name: int(word) for name, word in (("k", k), (LIMIT, said.get(LIMIT, ""))) if word.isdigit()})
     elif re.search(r"speculative_config'?[=:] *None", text):
         values["speculation"] = False
     if EAGER.search(text):

@@ -83,3 +83,24 @@ def test_a_flag_is_not_broken_at_the_end_of_a_line() -> None:
     found = read(ARGUMENTS, decode(3, 2.5), decode(4, 2.5).replace("graph: True", "graph: False"))
     for columns in range(40, 100):
         assert "(--cuda-graph-max-bs)" in render(found, columns)
+
+
+@pytest.mark.parametrize(("limit", "code"), [("4", "spec_fallback_engaged"), ("None", "no_drafts_after_first_request")])
+def test_drafts_that_vllm_was_told_to_stop_are_no_fault(limit: str, code: str) -> None:
+    config = (
+        "[core.py:69] Initializing a V1 LLM engine (v0.10.0) with config: model='m', speculative_config=SpeculativeConfig("
+        f"method='eagle', num_spec_tokens=3, disable_by_batch_size={limit})"
+    )
+    drafts = (
+        "[metrics.py:101] SpecDecoding metrics: Mean acceptance length: 2.50, Accepted throughput: 8.50 tokens/s, Drafted "
+        "throughput: 17.00 tokens/s, Accepted: 90 tokens, Drafted: 180 tokens, Per-position acceptance rate: 0.700, "
+        "0.450, 0.350, Avg Draft acceptance rate: 50.0%"
+    )
+    engine = (
+        "[loggers.py:118] Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 50.0 tokens/s, "
+        "Running: 8 reqs, Waiting: 0 reqs, GPU KV cache usage: 0.4%, Prefix cache hit rate: 0.0%"
+    )
+    lines = [f"INFO 11-29 14:11:{second:02d} {text}" for second, text in enumerate([config, drafts, *[engine] * 6])]
+    found = study(lines, "vllm")
+    assert found is not None
+    assert code in [one.code for one in found.findings]
