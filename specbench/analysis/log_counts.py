@@ -1,11 +1,12 @@
 """Acceptance from counts in a log (vLLM, llama.cpp), folded line by line into a few sums."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from specbench.analysis.stats import t_quantile
 from specbench.dialects import DecodeSample
 from specbench.units import Ratio
 
@@ -32,6 +33,10 @@ class Pool(Struct, frozen=True, kw_only=True):
     estimate: bool = False
     error_length: float | None = None
     """Half the width of a 95 % interval from the spread between records; None with fewer than three."""
+
+
+MANY: Final = 10_000
+"""Beyond, Student's t is the normal distribution to the digits that are printed."""
 
 
 class Spread:
@@ -72,7 +77,8 @@ class Spread:
         if mean is None or self.count < 3:
             return None
         squares = max(0.0, self._wwxx - 2 * mean * self._wwx + mean * mean * self._ww)
-        return float(1.96 * (self.count / (self.count - 1) * squares) ** 0.5 / self.weight)
+        factor = t_quantile(0.975, min(self.count - 1, MANY))
+        return float(factor * (self.count / (self.count - 1) * squares) ** 0.5 / self.weight)
 
 
 class Counts:
