@@ -88,6 +88,8 @@ def make(path: Path, size_bytes: int, kind: str = "plain") -> None:
     with path.open("wb") as file:
         for _ in range(max(1, size_bytes // len(text))):
             file.write(text)
+        file.flush()
+        os.fsync(file.fileno())  # else it is written out while it is read
 
 
 def seconds(command: list[str]) -> float:
