@@ -10,6 +10,8 @@ MOST_VALUE_DIGITS: Final = WORD_BYTES - 1
 """Of a number whose value is asked for."""
 MOST_DIGITS: Final = 2 * MOST_VALUE_DIGITS
 """Of any number that is passed over."""
+NEAR_BYTES: Final = 1 << 18
+"""So much stays in a core's own cache between two passes over it."""
 DOUBLE_BITS: Final = 52
 """Behind a double's leading one; above them stands its exponent, and this much:"""
 DOUBLE_BIAS: Final = 1023
@@ -71,7 +73,10 @@ def values_of(digits: Words, widths: Places) -> Floats:
 
 def line_starts(text: Bytes) -> NDArray[np.int32]:
     """Where lines begin, and where the next text's first line would."""
-    ends = _ones(np.packbits(text == ord("\n"), bitorder="little"))
+    bits = [
+        np.packbits(text[at : at + NEAR_BYTES] == ord("\n"), bitorder="little") for at in range(0, len(text), NEAR_BYTES)
+    ]
+    ends = _ones(np.concatenate((*bits, np.zeros(0, np.uint8))))
     is_cut = bool(len(text)) and text[-1] != ord("\n")
     starts = np.zeros(len(ends) + 1 + is_cut, np.int32)
     starts[1 : len(ends) + 1] = ends + 1
