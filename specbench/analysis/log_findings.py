@@ -16,7 +16,6 @@ DECLINE_RATIO: Final = 0.85
 """The last third below this share of the first."""
 DRIFT_RECORDS: Final = 24
 """Fewer records differ by their prompts alone."""
-WEDGED_LINES: Final = 3
 ROUNDING_LENGTH: Final = 0.01
 DEEP_K: Final = 4
 """Shorter drafts can't be much too deep."""
@@ -179,7 +178,7 @@ def _graphs(facts: Facts) -> LogFinding | None:
 
 
 def _wedged(facts: Facts) -> LogFinding | None:
-    if facts.idle_tail_count < WEDGED_LINES:
+    if facts.idle_tail_count < limits.WEDGED_LINES:
         return None
     return LogFinding(
         code="engine_wedged",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
-from specbench.analysis.log_sums import DEAD_ACCEPT_LENGTH
+from specbench.analysis.log_sums import DEAD_ACCEPT_LENGTH, FEWEST_ON_A_SIDE
 from specbench.units import Ratio
 
 MIXED_MARGIN_RATIO: Final = 0.02
@@ -111,10 +111,13 @@ def misleads(rates_and_speeds: Iterable[tuple[float, float]]) -> bool:
     )
 
 
+WEDGED_LINES: Final = 3
+
+
 def is_wedged(running_and_tps: Sequence[tuple[int | None, float | None]]) -> bool:
-    """Whether the last lines, three or more, say that requests run and nothing comes out."""
-    tail = list(running_and_tps)[-3:]
-    return len(tail) == 3 and all(running and tps == 0 for running, tps in tail)
+    """Whether the last lines, `WEDGED_LINES` or more, say that requests run and nothing comes out."""
+    tail = list(running_and_tps)[-WEDGED_LINES:]
+    return len(tail) == WEDGED_LINES and all(running and tps == 0 for running, tps in tail)
 
 
 TRANSFERS: Final = ("prealloc_requests", "transfer_requests", "host_receive_requests")
@@ -164,7 +167,7 @@ def is_fallback(running_and_lengths: Sequence[tuple[int | None, float | None]]) 
     known = [(running, length) for running, length in running_and_lengths if running is not None and length is not None]
     off = [running for running, length in known if length <= DEAD_ACCEPT_LENGTH]
     on = [running for running, length in known if length > DEAD_ACCEPT_LENGTH]
-    return len(off) > 1 and len(on) > 1 and min(off) > max(on)
+    return min(len(off), len(on)) >= FEWEST_ON_A_SIDE and min(off) > max(on)
 
 
 def declines(lengths: Sequence[float]) -> bool:

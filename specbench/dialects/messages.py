@@ -123,3 +123,12 @@ COLLECTIVE_TIMEOUT: Final = cause(
     "look at what the other ranks did last; NCCL_DEBUG=INFO tells more",
     1,
 )
+
+RENAMED: Final = dict.fromkeys(("other_port", "asked_port"), "port") | dict.fromkeys(
+    ("file", "repository", "folder", "source"), "path"
+)
+
+
+def tidy(values: dict[str, Any]) -> dict[str, Any]:
+    """One name for what several spellings of a message carry."""
+    return {RENAMED.get(name, name): value for name, value in values.items()}

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from specbench.dialects import DeathCause
 from specbench.dialects.lines import strip
-from specbench.dialects.messages import EXCEPTION, Cause
+from specbench.dialects.messages import EXCEPTION, Cause, tidy
 from specbench.dialects.sglang_args import argument_facts, launch_facts
 from specbench.dialects.sglang_causes import CAUSES, FAULT
 from specbench.dialects.sglang_events import event, server_args
@@ -148,7 +148,7 @@ def _refine(
     elif code == "path_missing":
         code = "model_path_missing"
     detail = "" if code == "draft_path_missing" else f" ({strip(lines[index]).message[:200]})"
-    return DeathCause(code=code, sentence=sentence + detail, decisive_line=index + 1, values=_tidy(values), advice=advice)
+    return DeathCause(code=code, sentence=sentence + detail, decisive_line=index + 1, values=tidy(values), advice=advice)
 
 
 def _out_of_memory(index: int, context: _Context, version: str | None, text: str) -> DeathCause:
@@ -230,13 +230,6 @@ def _ending(exit_code: int | None) -> str:
     if exit_code < 0:
         return f"ended by signal {-exit_code}"
     return "ended by itself with exit code 0" if exit_code == 0 else f"exit code {exit_code}"
-
-
-def _tidy(values: dict[str, Any]) -> dict[str, Any]:
-    """One name for what two spellings of a message carry."""
-    renamed = dict.fromkeys(("other_port", "asked_port"), "port")
-    renamed |= dict.fromkeys(("file", "repository", "folder", "source"), "path")
-    return {renamed.get(name, name): value for name, value in values.items()}
 
 
 def _number(word: str) -> float | int | str:

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any
 
 from specbench.dialects import DeathCause
-from specbench.dialects.messages import EXCEPTION, Cause
+from specbench.dialects.messages import EXCEPTION, Cause, tidy
 from specbench.dialects.vllm_causes import CAUSES, CONSEQUENCE, is_fault
 from specbench.dialects.vllm_events import event
 from specbench.dialects.vllm_log import strip
@@ -61,9 +61,7 @@ class DeathWatch:
 
     def _named(self, number: int, cause: Cause, values: dict[str, Any], text: str) -> DeathCause:
         code, sentence = cause.code, cause.sentence
-        values = {
-            ("path" if name in ("file", "repository", "folder", "source") else name): value for name, value in values.items()
-        }
+        values = tidy(values)
         if code == "gpu_memory_not_free":
             values["held_by_others_gib"] = round(values["total_gib"] - values["free_gib"], 2)
             sentence += (
